@@ -1,0 +1,1 @@
+"""How the jobs are steered and read."""

@@ -1,0 +1,1 @@
+"""Clickstreams for trying things out: synthetic, or replayed from a file."""

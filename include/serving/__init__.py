@@ -1,0 +1,1 @@
+"""The views that people ask, and a reader for them."""

@@ -1,0 +1,1 @@
+"""What the numbers mean: everything that runs with Spark alone."""

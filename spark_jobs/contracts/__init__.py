@@ -1,0 +1,1 @@
+"""Names, schemas and windows that every room shares; standard library only."""

@@ -1,0 +1,1 @@
+"""Programs handed to Spark."""

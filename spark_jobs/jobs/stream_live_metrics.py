@@ -1,0 +1,202 @@
+"""The live stream: raw logs in; events, tallies, traffic and hot items out, every row accounted for.
+
+Run as a program with a settings file: `python -m spark_jobs.jobs.stream_live_metrics settings.json`.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from spark_jobs.contracts.layout import Layout
+from spark_jobs.errors import SourceError, SpecError, TidemarkError
+from spark_jobs.jobs.live_batches import LiveBatches, ignore
+from spark_jobs.jobs.progress import Progress
+from spark_jobs.session import open_session
+from spark_jobs.settings import FilesSource, JobSpec, SocketSource
+from spark_jobs.sinks.epochs import lock_job, take_epoch
+from spark_jobs.sinks.json_files import read_json, write_json
+from spark_jobs.sources.files import open_files
+from spark_jobs.sources.socket import open_socket
+from spark_jobs.transforms.declare_measures import declare_measures
+from spark_jobs.transforms.digest import Recipe
+from spark_jobs.transforms.expressions import first_line
+from spark_jobs.transforms.parse_events import build_parser
+
+log = logging.getLogger(__name__)
+EMPTY = "__value STRING, __source STRING, __block BIGINT, __arrived TIMESTAMP"
+
+
+class LiveMetricsSettings(BaseModel):
+    """What the program is told: where, what, and whether to end when the input is used up."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    home: Path
+    spec: JobSpec
+    drain: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.home, self.spec.job)
+
+    def directory(self, source: FilesSource) -> Path:
+        return self.home / source.path
+
+
+def run(
+    spark: SparkSession,
+    settings: LiveMetricsSettings,
+    reached: Callable[[str], None] = ignore,
+    stop: threading.Event | None = None,
+    locked: bool = True,
+) -> dict[str, int]:
+    """Run until the input is used up (drain) or `stop` is set; returns the total ledger.
+
+    `reached` hears of every point at which a crash must do no harm.
+    """
+    spec, layout = settings.spec, settings.layout
+    if settings.drain and any(isinstance(source, SocketSource) for source in spec.source):
+        raise SpecError("a socket has no end to drain to; run without --drain and stop with Ctrl-C")
+    empty = spark.createDataFrame([], EMPTY)
+    parser = build_parser(spec, empty)
+    declared = declare_measures(spec.metrics.traffic, parser.parse([empty] * len(spec.source)))
+    recipe = Recipe(spec, parser.faults, declared.dimensions, declared.measures)
+    lock = lock_job(layout.lock_file) if locked else None
+    try:
+        epoch = take_epoch(layout)
+        checkpoint = layout.checkpoint(epoch.checkpoint)
+        _keep_shape(checkpoint / "shape.json", spec)
+        write_json(layout.process_file, {"pid": os.getpid(), "started": _start_time(), "epoch": epoch.number})
+        progress = Progress(layout, _count_files(settings, checkpoint) if settings.drain else None)
+        batches = LiveBatches(layout, recipe, epoch, reached, progress)
+        try:
+            events = declared.select(parser.parse([_open(spark, source, settings) for source in spec.source]))
+            query = _start(events, settings, checkpoint, batches.process)
+            _wait(query, stop)
+            if settings.drain:
+                batches.finish_drain()
+            progress.finish(batches.cut.totals)
+            return batches.cut.totals
+        finally:
+            batches.close()
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _open(spark: SparkSession, source: FilesSource | SocketSource, settings: LiveMetricsSettings) -> DataFrame:
+    if isinstance(source, SocketSource):
+        return open_socket(spark, source)
+    return open_files(spark, source, settings.directory(source))
+
+
+def _start(
+    events: DataFrame, settings: LiveMetricsSettings, checkpoint: Path, process: Callable[[DataFrame, int], None]
+) -> StreamingQuery:
+    writer = (
+        events.writeStream.queryName(settings.spec.job)
+        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch(process)
+    )
+    seconds = settings.spec.time.trigger.total_seconds()
+    every = {"availableNow": True} if settings.drain else {"processingTime": f"{seconds * 1000:.0f} milliseconds"}
+    return writer.trigger(**every).start()
+
+
+def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
+    """Until the query ends by itself or `stop` is set; the batch in hand is finished first."""
+    try:
+        while not query.awaitTermination(0.2 if stop else None):
+            if stop and stop.is_set():
+                while query.status["isTriggerActive"] and query.isActive:
+                    query.awaitTermination(0.05)
+                query.stop()
+                return
+    except PySparkException as error:
+        raise _cause(error) from error
+
+
+def _cause(error: PySparkException) -> Exception:
+    """The fault of ours that ended the query, or Spark's in one line."""
+    text = str(error)
+    for kind in (TidemarkError, *TidemarkError.__subclasses__()):
+        marker = f"spark_jobs.errors.{kind.__name__}: "
+        if marker in text:
+            return kind(text.split(marker, 1)[1].splitlines()[0])
+    if "FILE_NOT_EXIST" in text or "FileNotFoundException" in text:
+        return SourceError(f"a file of the batch vanished: {first_line(error)} (runbook: a file changed or vanished)")
+    return TidemarkError(first_line(error)[:2000])
+
+
+def _keep_shape(path: Path, spec: JobSpec) -> None:
+    """Refuse to go on with tallies that mean something else: Spark itself would accept the change silently."""
+    traffic, hot = spec.metrics.traffic, spec.metrics.hot_items
+    shape = {
+        "time.by": spec.time.by,
+        "time.zone": spec.time.zone,
+        "metrics.traffic.grains": list(traffic.grains),
+        "metrics.traffic.by": traffic.by,
+        "metrics.hot_items.length": str(hot.length),
+        "metrics.hot_items.slide": str(hot.slide),
+        "metrics.hot_items.action": hot.action,
+        "source (number, kinds and places)": [getattr(s, "path", None) or f"{s.host}:{s.port}" for s in spec.source],
+    } | {
+        f"metrics.traffic.measures.{name}": measure.model_dump(exclude_none=True)
+        for name, measure in traffic.all_measures.items()
+    }
+    kept = read_json(path) or {}
+    for field, value in kept.items():
+        if field in shape and shape[field] != value:
+            raise SpecError(
+                f"{field} was {value!r} when job {spec.job} began and is {shape[field]!r} now; old numbers would not fit: "
+                "change it back, or run the new spec under another job name"
+            )
+    write_json(path, kept | shape)
+
+
+def _count_files(settings: LiveMetricsSettings, checkpoint: Path) -> int:
+    """Files that a drain has before it, for the bar."""
+    there = sum(
+        1
+        for source in settings.spec.source
+        if isinstance(source, FilesSource) and (directory := settings.directory(source)).is_dir()
+        for file in directory.iterdir()
+        if not file.name.startswith((".", "_"))
+    )
+    logged = sum(1 for log_file in checkpoint.glob("sources/*/*") for _ in log_file.open() if log_file.name.isdigit())
+    return max(there - logged, 1)
+
+
+def _start_time() -> int:
+    """When this process started, in clock ticks since boot: with the pid it names the process for good."""
+    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def main(arguments: list[str]) -> int:
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        settings = LiveMetricsSettings.model_validate_json(Path(arguments[0]).read_text(encoding="utf-8"))
+        spark = open_session(settings.spec, settings.home)
+        run(spark, settings, stop=stop)
+    except (TidemarkError, ValidationError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(code)  # the JVM's threads would hold the process for seconds

@@ -1,0 +1,54 @@
+"""One way to make a Spark session: local jars, quiet, tuned for small batches."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.settings import JobSpec
+
+PROJECT = Path(__file__).resolve().parents[1]
+BLOCK_BYTES = 64 << 20
+
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",  # a cast that fails is NULL and its row malformed; it does not end the stream
+    "spark.sql.adaptive.enabled": "false",
+    # Equal values put one block of one file into a partition: a row's ordinal there is its place in the file.
+    "spark.sql.files.maxPartitionBytes": str(BLOCK_BYTES),
+    "spark.sql.files.openCostInBytes": str(BLOCK_BYTES),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # The log of seen files is rewritten whole at every compaction: seldom is cheap, and flat over months.
+    "spark.sql.streaming.fileSource.log.compactInterval": "200",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def open_session(spec: JobSpec, home: Path) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    jars = sorted(str(jar) for jar in (PROJECT / "jars" / "spark").glob("*.jar"))
+    builder = SparkSession.builder.appName(f"tidemark {spec.job}").master(spec.resources.master)
+    settings = _CONF | {
+        "spark.driver.memory": spec.resources.driver_memory,
+        "spark.sql.shuffle.partitions": str(spec.resources.shuffle_partitions),
+        "spark.sql.streaming.minBatchesToRetain": str(spec.savepoints.retained_batches),
+        "spark.jars": ",".join(jars),
+        "spark.sql.warehouse.dir": str(home / "spark"),
+        "spark.local.dir": str(home / "spark"),
+    }
+    for key, value in (settings | spec.resources.conf).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark

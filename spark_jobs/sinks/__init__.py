@@ -1,0 +1,1 @@
+"""Commits that are safe to repeat."""

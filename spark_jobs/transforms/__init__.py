@@ -1,0 +1,1 @@
+"""Calculations on events and tallies: tables in, tables out."""
