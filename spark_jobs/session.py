@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.settings import JobSpec
 
 PROJECT = Path(__file__).resolve().parents[1]
+LOGGING = Path(__file__).with_name("log4j2.properties")
 BLOCK_BYTES = 64 << 20
 
 _CONF = {
@@ -43,6 +44,7 @@ def open_session(spec: JobSpec, home: Path) -> SparkSession:
         "spark.driver.memory": spec.resources.driver_memory,
         "spark.sql.shuffle.partitions": str(spec.resources.shuffle_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(spec.savepoints.retained_batches),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.jars": ",".join(jars),
         "spark.sql.warehouse.dir": str(home / "spark"),
         "spark.local.dir": str(home / "spark"),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from click.core import ParameterSource
 
 from include.cli.options import DEFAULT_JOB, HomeOption, JobOption, JsonOption, SpecOption
 from include.cli.output import emit
@@ -19,8 +18,8 @@ from include.errors import UsageError
 from include.producer.clicks import ClickShape
 from include.producer.faults import FaultShares
 from include.producer.landing import Landing, refuse_unlandable
-from include.producer.manifest import manifest_path, recorded
-from include.producer.pace import Progress
+from include.producer.manifest import iso_instant, manifest_path, recorded
+from include.producer.pace import Clock, Progress
 from include.producer.replay import Replay, TimeColumn, seconds_to_now
 from include.producer.synthetic import Burst, ClickRun, Pace
 from spark_jobs.contracts.durations import parse_duration
@@ -65,7 +64,7 @@ def produce(
     rows_per_file: Annotated[int | None, typer.Option(min=1, help="Lines a landed file, with --from.")] = None,
     shift_to_now: Annotated[bool, typer.Option("--shift-to-now", help="Move times; the newest is now.")] = False,
     time_column: Annotated[int | None, typer.Option(min=1, help="The column of epoch seconds, from 1.")] = None,
-    sep: Annotated[str, typer.Option(help="What separates columns, for --time-column.")] = ",",
+    sep: Annotated[str | None, typer.Option(help="What separates columns; else as in the spec.")] = None,
     name: Annotated[str | None, typer.Option(help="The manifest is produced/<name>.json in the home.")] = None,
     job: JobOption = DEFAULT_JOB,
     spec: SpecOption = None,
@@ -81,14 +80,15 @@ def produce(
     run: ClickRun | Replay
     try:
         if source_file:
-            shift = TimeColumn(time_column, sep.encode()) if time_column else None
+            shift = TimeColumn(time_column, separator_of(sep, target)) if time_column else None
             run = replay_run(target, source_file, rate, duration_of("--every", every), rows_per_file, shift)
         else:
             plan = burst_of(rows, files, span, start, began) if rows else pace_of(rate, duration, every)
             shape = ClickShape(items, item_exponent, visitors, categories)
             shares = FaultShares(late, out_of_order, duplicate, malformed, future, duration_of("--late-by", late_by))
             run = click_run(target, run_name, plan, shape, shares, seed, event_ids)
-        manifest = carry_out(run, path, {"name": run_name, "job": job, "directory": str(target.directory)})
+        about = {"name": run_name, "job": job, "directory": str(target.directory), "started_at": iso_instant(began)}
+        manifest = carry_out(run, path, about)
     except OSError as error:
         raise UsageError(f"cannot produce into {target.directory}: {error}") from None
     emit(manifest, as_json, in_words(manifest, path))
@@ -98,7 +98,8 @@ def produce(
 
 def refuse_unfit_options(context: typer.Context) -> None:
     """Raise if no mode is chosen, or for the first option typed that has no effect in the chosen one."""
-    typed = {key for key in context.params if context.get_parameter_source(key) is ParameterSource.COMMANDLINE}
+    sources = {key: context.get_parameter_source(key) for key in context.params}
+    typed = {key for key, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if ("synthetic" in typed) == ("source_file" in typed):
         raise UsageError("choose one of --synthetic and --from FILE")
     if "synthetic" in typed and ("rows" in typed) == ("rate" in typed):
@@ -124,6 +125,11 @@ def duration_of(option: str, text: str) -> timedelta:
         return parse_duration(text)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{option}: {error}") from None
+
+
+def separator_of(sep: str | None, target: Target) -> bytes:
+    """As typed, where a tab may be written `\\t`, else the separator of the job's source."""
+    return (target.source.options.sep if not sep else sep.replace("\\t", "\t")).encode()
 
 
 def burst_of(rows: int, files: int, span: str, start: str | None, now: datetime) -> Burst:
@@ -172,8 +178,10 @@ def replay_run(
 
 def carry_out(run: ClickRun | Replay, path: Path, about: dict[str, Any]) -> dict[str, Any]:
     """Run to the end or to Ctrl-C, and return the manifest of what has landed by then."""
-    with ProgressLine() as progress, suppress(KeyboardInterrupt), recorded(path, lambda: about | run.as_json()):
-        run.run(report=lambda seen: progress.show(in_progress(seen)))
+    clock = Clock()
+    record = recorded(path, lambda: about | {"seconds": round(clock.elapsed(), 3)} | run.as_json())
+    with ProgressLine() as progress, suppress(KeyboardInterrupt), record:
+        run.run(clock, lambda seen: progress.show(in_progress(seen)))
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 

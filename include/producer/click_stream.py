@@ -49,9 +49,7 @@ class ClickStream:
 
     def draw(self, ts: Ints) -> Block:
         """One row for each event time."""
-        clicks, codes = plant(
-            self.rng, draw_clicks(self.rng, self._shape, ts, self._drawn), self._recent, self._shares
-        )
+        clicks, codes = plant(self.rng, draw_clicks(self.rng, self._shape, ts, self._drawn), self._recent, self._shares)
         self._drawn += len(ts)
         own = take(clicks, np.flatnonzero(repeatable(codes))[-REPEATED_WITHIN:])
         self._recent = take(concatenate(self._recent, own), slice(-REPEATED_WITHIN, None))

@@ -56,8 +56,9 @@ def draw_clicks(rng: np.random.Generator, shape: ClickShape, ts: Ints, first_num
 @lru_cache(maxsize=4)
 def popularity(items: int, exponent: float) -> Floats:
     """The share of clicks on items 1..k, for every k: a Zipf law that ends at `items`."""
-    cumulated = np.cumsum(np.arange(1, items + 1, dtype=np.float64) ** -exponent)
-    return cumulated / cumulated[-1]
+    cumulated: Floats = np.cumsum(np.arange(1, items + 1, dtype=np.float64) ** -exponent)
+    cumulated /= cumulated[-1]
+    return cumulated
 
 
 def category_of(item_id: Ints, categories: int) -> Ints:

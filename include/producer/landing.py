@@ -111,7 +111,7 @@ def refuse_unlandable(files: Sequence[Path], directory: Path) -> None:
 
 def why_unlandable(file: Path, directory: Path) -> str | None:
     if file.is_dir():
-        return f"{file} is a directory; name the files in it"
+        return f"{file} is a directory (name the files in it)"
     if not file.exists():
         return f"{file} does not exist"
     if not file.is_file():

@@ -91,7 +91,11 @@ def _count_hours(ts: Any) -> dict[int, int]:
 
 
 def _iso(seconds: int | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    return None if seconds is None else iso_instant(datetime.fromtimestamp(seconds, UTC))
+
+
+def iso_instant(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def manifest_path(home: Path, name: str) -> Path:

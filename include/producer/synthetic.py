@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,9 @@ class ClickRun:
     def run(self, clock: Clock | None = None, report: Report = silent) -> None:
         clock = clock or Clock()
         start = self.plan.start if isinstance(self.plan, Burst) else datetime.fromtimestamp(clock.started, UTC)
-        stream = ClickStream(self.shape, self.shares, self.seed, id_prefix(start, self.seed) if self.event_ids else None)
+        stream = ClickStream(
+            self.shape, self.shares, self.seed, id_prefix(start, self.seed) if self.event_ids else None
+        )
         if isinstance(self.plan, Burst):
             self._burst(self.plan, stream, clock, report)
         else:
@@ -93,7 +96,7 @@ class ClickRun:
             plan.rows, lambda first, count: stream.draw(rhythm.times(stream.rng, first, count, plan.rows))
         )
         bounds = [plan.rows * i // plan.files for i in range(plan.files + 1)]
-        for first, end in zip(bounds, bounds[1:], strict=False):
+        for first, end in pairwise(bounds):
             self._write(reader.read(end - first))
             report(Progress(self.tally.rows, self.files, clock.elapsed()))
 

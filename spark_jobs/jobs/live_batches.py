@@ -75,16 +75,11 @@ class LiveBatches:
         self._offsets = checkpoint / "offsets"
         self._records = BatchRecords(checkpoint / "batches", self._spec.savepoints.retained_batches)
         dimensions = list(recipe.dimensions)
-        as_text = [pa.field(name, pa.string()) for name in dimensions]
         self._traffic = TrafficWindows(
             self._spec.time.calendar, self._spec.metrics.traffic.all_grains, dimensions, recipe.measures
         )
         self._hot = HotItems(self._spec.sliding, self._spec.metrics.hot_items.top)
-        self._tables = LiveTables(
-            layout,
-            [*as_text, *(field for measure in recipe.measures for field in measure.tally_fields)],
-            [*as_text, *(field for measure in recipe.measures for field in measure.live_fields)],
-        )
+        self._tables = LiveTables(layout, dimensions, recipe.measures)
         self._tables.fence(epoch.number)
         self.cut = self._tables.cut()
         self._seen = SeenIds(micros(self._spec.time.remember_ids)) if self._spec.has_ids else None

@@ -87,7 +87,7 @@ class LiveTable:
                 Schema.from_arrow(schema),
                 mode="ignore",
                 partition_by=list(contract.partition_by),
-                configuration=PROPERTIES,
+                configuration=PROPERTIES | {"delta.dataSkippingStatsColumns": ",".join(contract.indexed)},
             )
         self._delta = DeltaTable(str(path))
         self._take_new_columns()

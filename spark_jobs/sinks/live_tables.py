@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from spark_jobs.contracts.layout import FIRST_GENERATION, Layout
 from spark_jobs.contracts.tables import BATCHES, LEDGER, STREAM_TABLES, TRAFFIC_LIVE, TRAFFIC_TALLIES
 from spark_jobs.contracts.windows import from_instant
 from spark_jobs.sinks.append_once import LiveTable, table_schema
+from spark_jobs.sinks.json_files import write_json
+from spark_jobs.transforms.measures import Measure
 
 Rows = Mapping[str, pa.Table]
 
@@ -58,9 +60,14 @@ def newest_cut(batches: DeltaTable) -> Cut:
 class LiveTables:
     """Every table of the generation that the stream writes."""
 
-    def __init__(self, layout: Layout, traffic_tallies: list[pa.Field], traffic_live: list[pa.Field]) -> None:
-        own = {TRAFFIC_TALLIES: traffic_tallies, TRAFFIC_LIVE: traffic_live}
+    def __init__(self, layout: Layout, dimensions: list[str], measures: Sequence[Measure]) -> None:
+        texts = [pa.field(name, pa.string()) for name in dimensions]
+        own = {
+            TRAFFIC_TALLIES: [*texts, *(field for measure in measures for field in measure.tally_fields)],
+            TRAFFIC_LIVE: [*texts, *(field for measure in measures for field in measure.live_fields)],
+        }
         folder = _current_generation(layout)
+        write_json(folder / "generation.json", {"dimensions": dimensions, "events": "own"})
         self.tables = {
             name: LiveTable(
                 folder / name,

@@ -1,0 +1,30 @@
+"""The `tidemark` command."""
+
+import sys
+
+import typer
+
+from include.cli.doctor import doctor
+from include.cli.land import land
+from include.cli.produce import produce
+from include.cli.query import query
+from include.cli.run import run
+from include.errors import UsageError
+from spark_jobs.errors import TidemarkError
+
+app = typer.Typer(
+    help="Live page views, unique visitors and hot items that batch corrects.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (run, land, produce, query, doctor):
+    app.command()(command)
+
+
+def main() -> None:
+    try:
+        app()
+    except (UsageError, TidemarkError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
