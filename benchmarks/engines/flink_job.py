@@ -34,7 +34,8 @@ _HOT_ITEMS = """
     WITH ('connector' = 'filesystem', 'path' = '{path}/hot_items', 'format' = 'csv')"""
 
 _COUNT_TRAFFIC = """
-    INSERT INTO traffic SELECT '{grain}', UNIX_TIMESTAMP(CAST(window_start AS STRING)), COUNT(*), COUNT(DISTINCT user_id)
+    INSERT INTO traffic
+    SELECT '{grain}', UNIX_TIMESTAMP(CAST(window_start AS STRING)), COUNT(*), COUNT(DISTINCT user_id)
     FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(event_at), INTERVAL {interval}))
     WHERE behavior = 'pv' GROUP BY window_start, window_end"""
 

@@ -193,7 +193,8 @@ def in_words(manifest: dict[str, Any], path: Path) -> str:
     planted = [f"{count:,} {fault}" for fault, count in manifest.get("planted", {}).items() if count]
     return "\n".join(
         [
-            f"landed {manifest['rows']:,} rows in {manifest['files']:,} files in {manifest['directory']}",
+            f"{'' if manifest['complete'] else 'interrupted; '}landed {manifest['rows']:,} rows"
+            f" in {manifest['files']:,} files in {manifest['directory']}",
             *([f"planted {', '.join(planted)}"] if planted else []),
             f"manifest {path}",
         ]

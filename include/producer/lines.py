@@ -37,11 +37,8 @@ def replace_lines(lines: pa.StringArray, chosen: NDArray[np.bool_], by: Iterable
 def to_bytes(lines: pa.StringArray) -> memoryview:
     """The lines as a file holds them, each with its end."""
     ended = pc.binary_join_element_wise(lines, "", "\n")
-    if not len(ended):
-        return memoryview(b"")
     _, offsets, content = ended.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[ended.offset : ended.offset + len(ended) + 1]
-    return memoryview(content)[bounds[0] : bounds[-1]]
+    return memoryview(content)[: np.frombuffer(offsets, np.int32)[len(ended)]] if len(ended) else memoryview(b"")
 
 
 def malform(rng: np.random.Generator, lines: list[str]) -> tuple[list[str], list[str]]:

@@ -104,10 +104,12 @@ class ClickRun:
         """A writer that falls behind lands longer files, so that the rate holds."""
         step = plan.every.total_seconds()
         end = plan.duration.total_seconds() if plan.duration else float("inf")
-        written, since = 0, 0.0
+        written, since, tick = 0, 0.0, 0
         while since < end:
-            clock.wait_until(min(end, (since // step + 1) * step))
-            until = min(end, clock.elapsed())
+            tick = max(tick, int(since // step)) + 1
+            until = min(end, tick * step)
+            clock.wait_until(until)
+            until = min(end, max(until, clock.elapsed()))
             due = round(plan.rate * until) - written
             if due > 0:
                 self._write([stream.draw(times_between(clock.started + since, clock.started + until, due))])

@@ -115,7 +115,7 @@ def _start(
 def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
     """Until the query ends by itself or `stop` is set; the batch in hand is finished first."""
     try:
-        while not query.awaitTermination(0.2 if stop else None):
+        while not query.awaitTermination(0.2):
             if stop and stop.is_set():
                 while query.status["isTriggerActive"] and query.isActive:
                     query.awaitTermination(0.05)

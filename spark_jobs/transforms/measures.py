@@ -4,6 +4,7 @@ A tally is additive: the tallies of any parts of a window's rows merge to the wi
 same measures; only how distinct values are held (a sketch, or exactly) is chosen by the caller.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -202,8 +203,8 @@ class Distinct(Measure):
         order = np.argsort(unique["group"].to_numpy(), kind="stable")
         numbers = unique["group"].to_numpy()[order]
         texts = unique["value"].combine_chunks().take(pa.array(order)).to_pylist()
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        bounds = [*np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers)]
+        for start, end in itertools.pairwise(bounds):
             held = self.kind()
             held.add(texts[start:end])
             sets[numbers[start]] = held

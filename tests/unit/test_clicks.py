@@ -1,5 +1,6 @@
 """Synthetic clicks: their shape, the faults planted among them, and the manifest that says so."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from include.producer import click_stream, synthetic
 from include.producer.clicks import BEHAVIORS, Clicks, ClickShape, DailyRhythm, draw_clicks
 from include.producer.faults import FaultShares
 from include.producer.landing import Landing
+from include.producer.lines import to_bytes
 from include.producer.manifest import manifest_path, recorded
 from include.producer.pace import Clock
 from include.producer.synthetic import Burst, ClickRun, Pace
@@ -25,18 +27,19 @@ NUMBERS = (0, 1, 2, 4)
 
 
 class SteppingClock:
-    """A clock that moves when somebody waits for it, and by `cost` whenever it is read."""
+    """A clock that moves when somebody waits for it, and by `cost` whenever it is read; the first wait overruns."""
 
-    def __init__(self, cost: float = 0.0) -> None:
+    def __init__(self, cost: float = 0.0, overrun: float = 0.0) -> None:
         self.at = START.timestamp()
-        self.cost = cost
+        self.cost, self.overrun = cost, overrun
 
     def now(self) -> float:
         self.at += self.cost
         return self.at
 
     def sleep(self, seconds: float) -> None:
-        self.at += seconds
+        self.at += seconds + self.overrun
+        self.overrun = 0.0
 
 
 def burst(directory: Path, rows: int = 5_000, files: int = 3, **changes: Any) -> ClickRun:
@@ -182,7 +185,8 @@ def test_duplicate_repeats_a_row_shortly_before_it(tmp_path: Path) -> None:
     assert len(repeated) == run.tally.planted["duplicate"] == pytest.approx(1_000, abs=100)
 
 
-def test_event_ids_are_distinct_but_for_duplicates(tmp_path: Path) -> None:
+def test_event_ids_are_distinct_but_for_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click_stream, "BLOCK_ROWS", 700)
     run = burst(tmp_path, shares=FaultShares(duplicate=0.2), event_ids=True)
     assert len({line.split(",")[5] for line in lines(tmp_path)}) == 5_000 - run.tally.planted["duplicate"]
 
@@ -244,15 +248,15 @@ def test_repeated_page_views_are_those_that_event_ids_tell_apart(tmp_path: Path)
 
 
 def test_tally_counts_only_files_that_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click_stream, "BLOCK_ROWS", 100)
     run = ClickRun(Landing(tmp_path), "clicks", Burst(900, START, timedelta(hours=1), 3), SMALL)
-    write = synthetic.to_bytes
     calls: list[int] = []
 
     def interrupted(rows: Any) -> memoryview:
         calls.append(len(rows))
-        if len(calls) == 3:
+        if len(calls) == 8:
             raise KeyboardInterrupt
-        return write(rows)
+        return to_bytes(rows)
 
     monkeypatch.setattr(synthetic, "to_bytes", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -276,13 +280,22 @@ def test_paced_run_that_falls_behind_lands_longer_files(tmp_path: Path) -> None:
     assert run.files < 10
 
 
+def test_paced_run_makes_up_for_a_pause_with_one_file(tmp_path: Path) -> None:
+    plan = Pace(5_000, timedelta(seconds=3), timedelta(milliseconds=200))
+    run = paced(tmp_path, plan, SteppingClock(cost=0.0001, overrun=1.0))
+    sizes = [file.read_text().count("\n") for file in sorted(tmp_path.iterdir())]
+    assert sizes[0] == pytest.approx(6_000, abs=20)
+    assert sizes[1:] == pytest.approx([1_000] * 9, abs=20)
+    assert run.tally.rows == 15_000
+
+
 def test_slow_pace_lands_no_empty_file(tmp_path: Path) -> None:
     run = paced(tmp_path, Pace(1, timedelta(seconds=5), timedelta(milliseconds=200)), SteppingClock())
     assert (run.tally.rows, run.files) == (5, 5)
 
 
 @pytest.mark.parametrize("shares", [{"late": -0.1}, {"future": 1.5}, {"late": 0.6, "malformed": 0.6}])
-def test_impossible_shares_are_refused(shares: dict[str, float]) -> None:
+def test_impossible_shares_are_refused(shares: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="share"):
         FaultShares(**shares)
 
@@ -304,5 +317,5 @@ def test_interrupted_run_leaves_a_manifest_that_says_so(tmp_path: Path) -> None:
     path = manifest_path(tmp_path, "mine")
     with pytest.raises(KeyboardInterrupt), recorded(path, lambda: {"rows": 1}):
         raise KeyboardInterrupt
-    assert path.read_text().split() == '{ "rows": 1, "complete": false }'.split()
+    assert json.loads(path.read_text()) == {"rows": 1, "complete": False}
     assert [file.name for file in path.parent.iterdir()] == ["mine.json"]

@@ -49,6 +49,6 @@ def test_chosen_python_that_does_not_fit_is_named(tmp_path: Path) -> None:
 
 def test_machine_without_a_fitting_python_is_told_what_to_install(tmp_path: Path) -> None:
     for name in ("python3", "python3.11", "python3.12"):
-        fake(tmp_path / name, '[ "$1" = --version ] && echo Python 3.9.2; exit 1')
+        fake(tmp_path / name, '[ "$1" = --version ] && echo Python 3.9.2 && exit 0; exit 1')
     done = setup(PYTHON="", PATH=f"{tmp_path}:{os.environ['PATH']}")
-    assert_one_line(done, "apt-get install python3.11 python3.11-venv")
+    assert_one_line(done, "found Python 3.9.2", "apt-get install python3.11 python3.11-venv")

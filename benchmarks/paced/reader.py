@@ -1,0 +1,79 @@
+"""Another process that asks for the numbers of the last minutes, again and again, and notes when it read what.
+
+Run as `python -m benchmarks.paced.reader HOME PRODUCED.PARQUET SEEN.PARQUET`. It ends once it has read everything that
+the producer's record names, or some time after.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from benchmarks.stream_job import JOB
+from include.serving.warehouse import Warehouse
+from spark_jobs.contracts.tables import TRAFFIC_LIVE
+from spark_jobs.sinks.live_tables import Cut
+
+PAUSE_SECONDS = 0.01
+PATIENCE_SECONDS = 60
+LOOKS_BACK_SECONDS = 120
+INSTANT = pa.timestamp("us", "UTC")
+
+
+class Sighting(NamedTuple):
+    """At `read_at` (epoch seconds) the reader held this number of the minute in its hands."""
+
+    read_at: float
+    minute: int
+    page_views: int
+
+
+def read_minutes(warehouse: Warehouse, cut: Cut, since: float) -> dict[int, int]:
+    """Page views of the minutes from `since` on, each at its highest revision, as of the cut."""
+    recent = pa.scalar(int(since * 1_000_000), pa.int64()).cast(INSTANT)
+    where = (ds.field("grain") == "1 minute") & (ds.field("window_start") >= recent)
+    found = warehouse.table(TRAFFIC_LIVE, cut).to_pyarrow_dataset()
+    rows = found.to_table(columns=["window_start", "revision", "page_views"], filter=where).to_pylist()
+    rows.sort(key=lambda row: row["revision"])
+    return {int(row["window_start"].timestamp()): row["page_views"] for row in rows}
+
+
+def watch(warehouse: Warehouse, produced: Path) -> Iterator[Sighting]:
+    last: Cut | None = None
+    wanted: dict[int, int] | None = None
+    seen: dict[int, int] = {}
+    deadline = float("inf")
+    while time.monotonic() < deadline:
+        if wanted is None and produced.exists():
+            wanted = _minute_totals(produced)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+        cut = warehouse.cut()
+        if cut == last:
+            if wanted is not None and all(seen.get(minute, 0) >= views for minute, views in wanted.items()):
+                return
+            time.sleep(PAUSE_SECONDS)
+            continue
+        last = cut
+        found = read_minutes(warehouse, cut, time.time() - LOOKS_BACK_SECONDS)
+        read_at = time.time()
+        seen |= found
+        yield from (Sighting(read_at, minute, page_views) for minute, page_views in found.items())
+
+
+def _minute_totals(produced: Path) -> dict[int, int]:
+    totals = pq.read_table(produced).group_by("minute").aggregate([("page_views", "max")])
+    return dict(zip(totals["minute"].to_pylist(), totals["page_views_max"].to_pylist(), strict=True))
+
+
+def main(home: str, produced: str, target: str) -> None:
+    sightings = list(watch(Warehouse(Path(home), JOB), Path(produced)))
+    pq.write_table(pa.Table.from_pylist([sighting._asdict() for sighting in sightings]), target)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
