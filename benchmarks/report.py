@@ -95,8 +95,8 @@ def render_pace(paced: dict[str, Any]) -> str:
     shown = ("p50", "p95", "p99", "highest")
     told = (
         f"{latency['events']:,} events in {paced['seconds']} seconds, after {SETTLING_SECONDS} seconds of warming up.",
-        "The time runs from an event's creation to the first finished read, by another process, of its minute's page views",
-        "that includes it. An event waits up to 50 ms for its file, which counts; the trigger is 100 ms.",
+        "The time runs from an event's creation to the first finished read, by another process, of its minute's page",
+        "views that includes it. An event waits up to 50 ms for its file, which counts; the trigger is 100 ms.",
         f"{paced['batches']:,} batches took {paced['batch_ms']:.0f} ms each in the median; the producer was at most",
         f"{latency['producer_behind']:.0f} ms behind its own pace.",
     )
