@@ -44,7 +44,7 @@ def open_session(spec: JobSpec, home: Path) -> SparkSession:
         "spark.driver.memory": spec.resources.driver_memory,
         "spark.sql.shuffle.partitions": str(spec.resources.shuffle_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(spec.savepoints.retained_batches),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.jars": ",".join(jars),
         "spark.sql.warehouse.dir": str(home / "spark"),
         "spark.local.dir": str(home / "spark"),

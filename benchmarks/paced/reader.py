@@ -7,6 +7,7 @@ the producer's record names, or some time after.
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,10 +47,10 @@ def read_minutes(warehouse: Warehouse, cut: Cut, since: float) -> dict[int, int]
 def watch(warehouse: Warehouse, produced: Path) -> Iterator[Sighting]:
     """What is read after each commit to `batches`, until all that was produced is seen or patience ends."""
     seen: dict[int, int] = {}
-    for cut in _new_cuts(warehouse, lambda: _is_over(produced, seen)):
+    for cut in _new_cuts(warehouse, partial(_is_over, produced, seen)):
         found = read_minutes(warehouse, cut, time.time() - LOOKS_BACK_SECONDS)
         read_at = time.time()
-        seen |= found
+        seen.update(found)
         yield from (Sighting(read_at, minute, page_views) for minute, page_views in found.items())
 
 

@@ -46,13 +46,12 @@ def run_soak(folder: Path, batches: int, rows: int, commits: int, batches_a_slic
     home = folder / "home"
     job = StreamJob(home, home / "landing" / "clicks", files_per_batch=1)
     job.write_spec()
-    layout = Layout(home, JOB)
-    files = land_small_files(job.clicks, batches + 1, rows)
-    next(files)  # one batch by itself makes the tables
-    measure(job.command(drain=True), folder / "first")
+    files = land_small_files(job.clicks, batches, rows)
     if commits:
         tell(f"{commits:,} empty commits on every table …")
-        age_tables(layout.current, commits)
+        next(files)  # a batch by itself makes the tables
+        measure(job.command(drain=True), folder / "first")
+        age_tables(Layout(home, JOB).current, commits)
     for _ in files:
         pass
     tell(f"{batches:,} batches …")

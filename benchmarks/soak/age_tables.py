@@ -10,14 +10,15 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from spark_jobs.contracts.tables import STREAM_TABLES
+
 CHECKPOINT_EVERY = 10_000
 
 
 def age_tables(folder: Path, commits: int) -> None:
     """Add so many empty commits to every table in `folder`, one a second up to now, checkpointed as they go."""
-    for path in sorted(folder.iterdir()):
-        if DeltaTable.is_deltatable(str(path)):
-            _age(path, commits)
+    for name in STREAM_TABLES:
+        _age(folder / name, commits)
 
 
 def _age(path: Path, commits: int) -> None:

@@ -44,8 +44,9 @@ class Warehouse:
         return newest_cut(self._batches)
 
     def table(self, name: str, cut: Cut) -> DeltaTable:
-        """The table as it was at the cut."""
-        return DeltaTable(str(self.folder / name), version=cut.versions.get(name))
+        """The table as it was at the cut; empty, as it was made, where the cut does not know it."""
+        version = None if name == BATCHES else cut.versions.get(name, 0)
+        return DeltaTable(str(self.folder / name), version=version)
 
     def connect(self, cut: Cut | None = None) -> duckdb.DuckDBPyConnection:
         """A DuckDB connection with every table and view at one cut, that can read nothing else."""

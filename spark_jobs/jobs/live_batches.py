@@ -35,7 +35,7 @@ from spark_jobs.sinks.live_tables import Cut, LiveTables
 from spark_jobs.sinks.upkeep import EVERY_BATCHES, VACUUM_EVERY_BATCHES, folds, sweep, tidy
 from spark_jobs.sources.files import archive, local_path
 from spark_jobs.transforms.classify_arrival import SeenIds
-from spark_jobs.transforms.digest import Digest, Recipe, digest, in_landing_order
+from spark_jobs.transforms.digest import ORDINAL_BITS, Digest, Recipe, digest, in_landing_order
 from spark_jobs.transforms.hot_items import HotItems
 from spark_jobs.transforms.traffic import INSTANT, TrafficWindows
 
@@ -112,6 +112,7 @@ class LiveBatches:
 
     def process(self, frame: DataFrame, batch: int) -> None:
         """The body of `foreachBatch`."""
+        self._reached("after offsets")
         started = _now()
         if batch <= self.cut.batch:
             self._refuse_if_stale()
@@ -128,6 +129,7 @@ class LiveBatches:
         oldest = min([started, *(at for at, _ in arrived.values())])
         self._report(BatchReport(cut, found.counts, len(record.files), started, ended, ended - oldest))
         self._upkeep(batch)
+        self._reached("before commit log")
 
     def _refuse_if_stale(self) -> None:
         recorded = self._tables[BATCHES].recorded()
@@ -199,10 +201,13 @@ class LiveBatches:
         started = _now()
         rows = self._hot.revise(self._hot.open(self.cut.watermark), False, self.cut.batch)
         if rows.num_rows:
+            self._reached("before open windows")
             self._tables[HOT_ITEMS_LIVE].append_between(rows)
+            self._reached("after open windows")
         cut = replace(self.cut, epoch=self._epoch.number, drained=True, versions=self._tables.versions())
         row = self._row(cut, cut.watermark, dict.fromkeys(LEDGER, 0), started)
         self._tables[BATCHES].append_between(row)
+        self._reached("after drained")
         self.cut = cut
 
     def _upkeep(self, batch: int) -> None:
@@ -211,6 +216,7 @@ class LiveBatches:
         if (batch + 1) % EVERY_BATCHES == 0:
             for name, table in self._tables.tables.items():
                 tidy(table, self._folds.get(name))
+                self._reached(f"after upkeep of {name}")
         if (batch + 1) % VACUUM_EVERY_BATCHES == 0:
             for table in self._tables.tables.values():
                 sweep(table)
@@ -220,24 +226,28 @@ class LiveBatches:
 
 
 def _collect(frame: DataFrame) -> pa.Table:
-    """All rows of the batch as Arrow, each with its partition and ordinal; the first of a block tells the file."""
-    first = F.col("row").bitwiseAND((1 << 33) - 1) == 0
+    """All rows of the batch as Arrow, each with its partition and ordinal; the first of a block tells its place.
+
+    Columns that no source declares do not cross from Spark; they are NULL.
+    """
+    first = F.col("row").bitwiseAND((1 << ORDINAL_BITS) - 1) == 0
     numbered = frame.withColumn("row", F.monotonically_increasing_id())
-    inputs = [name for name in frame.columns if name.startswith("__input_")]
-    return numbered.select(
-        *EVENT_FIELDS,
+    whole = {name.removeprefix("__whole_"): F.col(name) for name in frame.columns if name.startswith("__whole_")}
+    rows = numbered.select(
+        *(whole.get(name, F.col(name)).alias(name) for name in EVENT_FIELDS),
         "fault",
         "raw",
         "row",
-        *(F.when(first, F.col(f"__{name}")).alias(name) for name in ("source", "block", "header")),
-        *inputs,
-    ).toArrow()
+        F.when(first, F.col("__place")).alias("place"),
+        *(name for name in frame.columns if name.startswith("__input_")),
+    )
+    return rows.toArrow()
 
 
 def _arrivals(rows: pa.Table) -> dict[str, tuple[int, int]]:
     """When each file of the batch arrived (microseconds), and its size."""
-    names = {name for name in rows["source"].drop_null().unique().to_pylist() if name.startswith("file:")}
-    states = {name: local_path(name).stat() for name in sorted(names)}
+    names = {text.split(" ", 2)[2] for text in rows["place"].drop_null().to_pylist()}
+    states = {name: local_path(name).stat() for name in sorted(names) if name.startswith("file:")}
     return {name: (state.st_mtime_ns // 1_000, state.st_size) for name, state in states.items()}
 
 

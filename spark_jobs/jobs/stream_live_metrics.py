@@ -172,7 +172,8 @@ def _count_files(settings: LiveMetricsSettings, checkpoint: Path) -> int:
         for file in directory.iterdir()
         if not file.name.startswith((".", "_"))
     )
-    logged = sum(1 for log_file in checkpoint.glob("sources/*/*") for _ in log_file.open() if log_file.name.isdigit())
+    logs = (file for file in checkpoint.glob("sources/*/*") if file.name.isdigit())  # beside them lie checksums
+    logged = sum(1 for file in logs for _ in file.open(encoding="utf-8"))
     return max(there - logged, 1)
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from spark_jobs.contracts.tables import TableContract
@@ -27,6 +28,9 @@ from spark_jobs.errors import SpecError, StaleEpoch
 EPOCH_BITS = 40
 HANDLE_COMMITS = 100
 """A handle is opened anew after this many commits: one that lives long becomes slow."""
+
+FENCE_ATTEMPTS = 100
+"""A driver that is being shut out may commit between the look and the fence, at most once a batch of its own."""
 
 PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 days",
@@ -81,6 +85,7 @@ class LiveTable:
         self.path, self.contract, self.schema = path, contract, schema
         self._app = app
         self._commits = 0
+        self._epoch: int | None = None  # set by the fence
         if not DeltaTable.is_deltatable(str(path)):
             DeltaTable.create(
                 str(path),
@@ -122,24 +127,36 @@ class LiveTable:
         found = self._delta.transaction_version(self._app)
         return None if found is None else int(found)
 
-    def last_batch(self) -> int:
-        """The last batch that this table holds, -1 for none."""
+    def _look(self, epoch: int | None) -> int | None:
+        """What is recorded, on the handle that the next commit uses; the record of a newer epoch ends this driver."""
         recorded = self.recorded()
-        return -1 if recorded is None else decode(recorded)[1]
+        if recorded is not None and epoch is not None and decode(recorded)[0] > epoch:
+            raise StaleEpoch(
+                f"{self.path.name} belongs to epoch {decode(recorded)[0]}, this driver to {epoch}: a newer driver or a "
+                "restore took over; nothing was written, this process ends"
+            )
+        return recorded
+
+    def refuse_if_stale(self) -> None:
+        """Raise StaleEpoch if a newer driver or a restore has fenced the table since this writer did."""
+        self._look(self._epoch)
 
     def fence(self, epoch: int) -> None:
         """Shut out every older epoch: from now on its commits are refused, also those of a driver that slept."""
-        recorded = self.recorded()
-        if recorded is not None and decode(recorded)[0] > epoch:
-            raise StaleEpoch(f"{self.path.name} belongs to epoch {decode(recorded)[0]}, this driver to {epoch}")
-        self._commit([], encode(epoch, self.last_batch()))
+        self._epoch = epoch
+        for attempt in range(1, FENCE_ATTEMPTS + 1):
+            recorded = self._look(epoch)
+            try:
+                self._commit([], encode(epoch, -1 if recorded is None else decode(recorded)[1]))
+                return
+            except CommitFailedError:
+                if attempt == FENCE_ATTEMPTS:
+                    raise
 
     def append_once(self, rows: pa.Table, epoch: int, batch: int, reached: Callable[[str], None]) -> None:
         """Add the rows as `batch`, unless the table has them already."""
         number = encode(epoch, batch)
-        recorded = self.recorded()
-        if recorded is not None and decode(recorded)[0] > epoch:
-            raise StaleEpoch(f"{self.path.name} belongs to epoch {decode(recorded)[0]}, this driver to {epoch}")
+        recorded = self._look(epoch)
         if recorded is not None and recorded >= number:
             return
         reached(f"before {self.path.name}")
@@ -149,7 +166,8 @@ class LiveTable:
 
     def append_between(self, rows: pa.Table) -> None:
         """Add rows that belong to no batch, between two batches."""
-        self._commit([*self._write(rows)], None)
+        recorded = self._look(self._epoch)
+        self._commit([*self._write(rows)], recorded)
 
     def files(self) -> list[DataFile]:
         """The files of the table as it is now."""
@@ -168,21 +186,28 @@ class LiveTable:
 
     def replace_files(self, files: Sequence[DataFile], rows: pa.Table) -> None:
         """Put the rows in the place of some files of one partition: readers see the same table before and after."""
+        recorded = self._look(self._epoch)
         adds = self._write(rows, data_change=False)
         now = time.time_ns() // 1_000_000
         values = adds[0].partition_values if adds else {}
         removes = [RemoveAction(file.path, False, now, file.size, dict(values)) for file in files]
-        self._commit([*removes, *adds], None)
+        self._commit([*removes, *adds], recorded)
 
     def _commit(self, actions: list[AddAction | RemoveAction], number: int | None) -> None:
+        """Every commit carries the table's transaction, also one that adds no batch: without it delta-rs would accept
+        what a driver decided before a newer one fenced the table."""
         transactions = [] if number is None else [Transaction(self._app, number)]
-        self._delta.create_write_transaction(
-            actions,
-            "append",
-            self._delta.schema(),
-            partition_by=list(self.contract.partition_by),
-            commit_properties=CommitProperties(app_transactions=transactions),
-        )
+        try:
+            self._delta.create_write_transaction(
+                actions,
+                "append",
+                self._delta.schema(),
+                partition_by=list(self.contract.partition_by),
+                commit_properties=CommitProperties(app_transactions=transactions),
+            )
+        except CommitFailedError:
+            self._look(None if number is None else decode(number)[0])
+            raise
         self._commits += 1
         if self._commits % HANDLE_COMMITS == 0:
             self._delta = DeltaTable(str(self.path))

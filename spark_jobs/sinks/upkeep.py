@@ -90,5 +90,6 @@ def _tier(size: int) -> int:
 
 def sweep(table: LiveTable) -> None:
     """Delete files that folding left behind once no reader can still want them, and log entries past retention."""
+    table.refuse_if_stale()
     table.delta.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
     table.delta.cleanup_metadata()

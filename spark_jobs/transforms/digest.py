@@ -17,6 +17,7 @@ from spark_jobs.transforms.hot_items import tally_item_views
 from spark_jobs.transforms.measures import Measure
 from spark_jobs.transforms.traffic import INSTANT, tally_traffic
 
+TEXTS = {name: pa.string() for name in EVENT_FIELDS if name not in ("event_at", "properties")}
 ORDINAL_BITS = 33
 """`monotonically_increasing_id` holds the partition above these bits and the row's ordinal in it below."""
 
@@ -38,16 +39,15 @@ class Places:
 
 
 def place_rows(rows: pa.Table) -> Places:
-    """Only the first row of a block tells its file and first byte; the rows after it follow from their ordinals."""
+    """Only the first row of a block tells its place: first byte, whether its file has a header, file."""
     ordinal = rows["row"].to_numpy() & ((1 << ORDINAL_BITS) - 1)
-    first = ordinal == 0
-    block = np.cumsum(first) - 1
-    firsts = rows.select(["source", "block", "header"]).filter(pa.array(first))
-    starts = firsts["block"].to_numpy()
-    position = (starts[block] if len(starts) else ordinal) + ordinal
-    headers = firsts["header"].to_numpy().astype(bool)
-    header = (headers[block] & (position == 0)) if len(headers) else np.zeros(0, dtype=bool)
-    return Places(block, position, firsts["source"].to_pylist(), starts.tolist(), header)
+    block = np.cumsum(ordinal == 0) - 1
+    places = [text.split(" ", 2) for text in rows["place"].drop_null().to_pylist()]
+    starts = np.array([int(start) for start, _, _ in places], dtype=np.int64)
+    headed = np.array([header == "1" for _, header, _ in places], dtype=bool)
+    position = starts[block] + ordinal if places else ordinal
+    header = headed[block] & (position == 0) if places else np.zeros(0, dtype=bool)
+    return Places(block, position, [source for _, _, source in places], starts.tolist(), header)
 
 
 def in_landing_order(rows: pa.Table, arrived: Mapping[str, int]) -> pa.Table:
@@ -152,7 +152,8 @@ def _events(
     names = pa.array([str(arrival) for arrival in Arrival])
     columns = {
         "event_at": pa.array(event_at).cast(INSTANT),
-        **{name: kept[name] for name in EVENT_FIELDS if name != "event_at"},
+        **{name: kept[name].cast(kind) for name, kind in TEXTS.items()},
+        "properties": kept["properties"],
         "arrival": pa.DictionaryArray.from_arrays(classified.arrival[stored], names),
         "day": _days(event_at, calendar),
         "batch": _constant(batch, len(event_at)),

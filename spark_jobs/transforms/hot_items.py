@@ -40,7 +40,7 @@ def tally_item_views(rows: pa.Table, event_at: npt.NDArray[np.int64], action: st
     return pa.table(
         {
             "pane_start": counted["pane_start"].cast(INSTANT),
-            "item_id": counted["item_id"],
+            "item_id": counted["item_id"].cast(pa.string()),
             "page_views": counted["count_all"],
         }
     )

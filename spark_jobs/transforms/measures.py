@@ -202,7 +202,7 @@ class Distinct(Measure):
         sets: list[DistinctSet | None] = [None] * groups.count
         order = np.argsort(unique["group"].to_numpy(), kind="stable")
         numbers = unique["group"].to_numpy()[order]
-        texts = unique["value"].combine_chunks().take(pa.array(order)).to_pylist()
+        texts = unique["value"].combine_chunks().take(pa.array(order)).cast(pa.string()).to_pylist()
         bounds = [*np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers)]
         for start, end in itertools.pairwise(bounds):
             held = self.kind()

@@ -3,13 +3,23 @@
 It all lies in the streaming plan, with no literal that changes from batch to batch, so that Spark compiles it once.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import MapType, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ByteType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from spark_jobs.contracts.events import EVENT_FIELDS, Fault, Reason
 from spark_jobs.contracts.windows import micros
@@ -20,6 +30,8 @@ from spark_jobs.transforms.expressions import attempt, first_line, type_of
 RAW = ("__value", "__source", "__block", "__arrived")
 """What a source opens: the text of a row, where it stands (file and first byte of its block), when it arrived."""
 
+IDS = ("visitor_id", "item_id", "category_id")
+WHOLE = (ByteType, ShortType, IntegerType, LongType)
 EARLIEST, LATEST = "TIMESTAMP'0002-01-01'", "TIMESTAMP'9998-12-31'"
 
 
@@ -36,15 +48,17 @@ def build_parser(spec: JobSpec, empty: DataFrame) -> Parser:
     """Check every expression of the sources against `empty` (a frame of RAW columns) and return the parser."""
     faults: list[Fault] = []
     steps = []
+    whole = set(IDS)
     for index, source in enumerate(spec.source):
         name = "source" if len(spec.source) == 1 else f"source[{index}]"
         first = len(faults)
         faults += _faults(source)
         steps.append((source, first))
         _check(empty, source, name)
+        whole &= _whole_ids(_columns(empty, source), source)
 
     def parse(frames: list[DataFrame]) -> DataFrame:
-        parts = [_events(frame, source, first, spec) for frame, (source, first) in zip(frames, steps, strict=True)]
+        parts = [_events(frame, source, first, spec, whole) for frame, (source, first) in zip(frames, steps, strict=True)]
         united = parts[0]
         for part in parts[1:]:
             united = united.unionByName(part)
@@ -109,6 +123,22 @@ def _check(empty: DataFrame, source: Source, name: str) -> None:
             raise SpecError(f"{name}.rules.{rule}: {text!r} is a {found.simpleString()}, not true or false")
 
 
+def _without_cast(text: str) -> str:
+    """`x` for `cast(x AS string)`: a number crosses to Arrow several times faster than its text."""
+    cast = re.fullmatch(r"cast\(\s*(`?\w+`?)\s+as\s+string\s*\)", text, re.IGNORECASE)
+    return cast[1] if cast else text
+
+
+def _whole_ids(columns: DataFrame, source: Source) -> set[str]:
+    """The ids of the source that are whole numbers, made texts only in Arrow."""
+    declared = source.event.declared()
+    return {
+        field
+        for field in IDS
+        if field not in declared or isinstance(type_of(columns, field, _without_cast(declared[field])), WHOLE)
+    }
+
+
 def _with_event_columns(columns: DataFrame, source: Source) -> DataFrame:
     """The event's columns beside those of the schema that they do not shadow: what rules are written over."""
     declared = source.event.declared()
@@ -121,19 +151,26 @@ def _with_event_columns(columns: DataFrame, source: Source) -> DataFrame:
     return columns.select(*kept, *events)
 
 
-def _events(frame: DataFrame, source: Source, first_fault: int, spec: JobSpec) -> DataFrame:
-    rows = _with_event_columns(_columns(frame, source), source)
+def _events(frame: DataFrame, source: Source, first_fault: int, spec: JobSpec, whole: set[str]) -> DataFrame:
+    """Event columns, `fault`, `raw` where it may be needed, and where the row stands; `__whole_<id>` are numbers."""
+    columns = _columns(frame, source)
+    declared = source.event.declared()
+    for field in sorted(whole):
+        number = attempt(_without_cast(declared[field])) if field in declared else F.lit(None)
+        columns = columns.withColumn(f"__whole_{field}", number.cast("bigint"))
+    numbers = [f"__whole_{field}" for field in sorted(whole)]
+    rows = _with_event_columns(columns, source)
     fault = _fault_number(source, first_fault, spec.time.by == "event")
-    rows = rows.select(*RAW, *EVENT_FIELDS, fault.alias("fault"))
+    rows = rows.select(*RAW, *EVENT_FIELDS, *numbers, fault.alias("fault"))
     ahead = F.col("event_at") > F.expr(f"timestamp_micros(unix_micros(__arrived) + {micros(spec.time.max_ahead)}L)")
     keep_raw = F.col("fault").isNotNull() | ahead
+    place = F.concat_ws(" ", F.col("__block"), F.lit(int(source.options.header)), F.col("__source"))
     return rows.select(
         *EVENT_FIELDS,
+        *numbers,
         "fault",
         F.when(keep_raw, F.col("__value")).alias("raw"),
-        "__source",
-        "__block",
-        F.lit(source.options.header).alias("__header"),
+        place.alias("__place"),
     )
 
 
