@@ -37,6 +37,7 @@ class Cost:
     wall_seconds: float
     cpu_seconds: float
     peak_bytes: int
+    others_cpu_seconds: float  # of everything else on the machine meanwhile: small, or the times mean little
 
 
 def measure(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Cost:
@@ -117,6 +118,7 @@ def _watch(command: Sequence[str], log: Path) -> tuple[int, Cost]:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     memory = _PeakMemory()
     memory.start()
+    busy_before = _busy_seconds()
     with log.open("wb") as output:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -125,8 +127,16 @@ def _watch(command: Sequence[str], log: Path) -> tuple[int, Cost]:
         finally:
             wall = time.monotonic() - started
             _outlast()
+    busy = _busy_seconds() - busy_before
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return code, Cost(wall, used.ru_utime + used.ru_stime, memory.stop())
+    cpu = used.ru_utime + used.ru_stime
+    return code, Cost(wall, cpu, memory.stop(), max(0.0, busy - cpu))
+
+
+def _busy_seconds() -> float:
+    """CPU seconds of the whole machine since it started, in user and system mode."""
+    user, nice, system = Path("/proc/stat").read_text(encoding="ascii").split()[1:4]
+    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _outlast() -> None:

@@ -63,7 +63,8 @@ def render_scale(scale: ScaleResult) -> str:
     ours = next((engine.typical.wall_seconds for engine in scale.engines if engine.name == OURS), None)
     header = ["engine", "wall s", "lowest–highest", "events/s", "CPU s", "peak memory", "wall ÷ Tidemark's"]
     rows = [_engine_row(engine, scale.events, ours) for engine in scale.engines]
-    return f"## {scale.events:,} events\n\n{table(header, rows)}"
+    busy = max(cost.others_cpu_seconds / cost.wall_seconds for engine in scale.engines for cost in engine.costs)
+    return f"## {scale.events:,} events\n\n{table(header, rows)}\n\nOther processes took at most {busy:.2f} cores meanwhile."
 
 
 def _engine_row(engine: EngineResult, events: int, ours: float | None) -> list[str]:

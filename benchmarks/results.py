@@ -24,6 +24,7 @@ class EngineResult:
             median(cost.wall_seconds for cost in self.costs),
             median(cost.cpu_seconds for cost in self.costs),
             round(median(cost.peak_bytes for cost in self.costs)),
+            median(cost.others_cpu_seconds for cost in self.costs),
         )
 
 

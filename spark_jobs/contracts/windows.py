@@ -70,22 +70,57 @@ class Calendar:
         return micros((at.utcoffset() or timedelta()) - (at.dst() or timedelta()))
 
 
-def _start(tz: ZoneInfo, us: int, size: int) -> tuple[int, datetime]:
-    local = to_instant(us).astimezone(tz)
-    midnight = datetime.combine(local.date(), time())
-    start = midnight + micros(local.replace(tzinfo=None) - midnight) // size * size * MICRO
-    return from_instant(start.replace(tzinfo=tz, fold=local.fold)), start
+def _wall(tz: ZoneInfo, us: int) -> datetime:
+    return to_instant(us).astimezone(tz)
+
+
+def _into(local: datetime, size: int) -> int:
+    """How far the wall clock is into its window, counted from midnight."""
+    return (micros(timedelta(hours=local.hour, minutes=local.minute, seconds=local.second)) + local.microsecond) % size
+
+
+def _start(tz: ZoneInfo, us: int, size: int) -> int:
+    """Start of the window: the last time, up to `us`, that the wall clock reached or skipped a multiple of `size`.
+
+    Where the clock goes back, times that it shows again start a window again only if a whole one fits in what is
+    repeated: an hour comes twice, a day does not.
+    """
+    local = _wall(tz, us)
+    start = us - _into(local, size)
+    first = _wall(tz, start)
+    now, then = local.utcoffset() or timedelta(), first.utcoffset() or timedelta()
+    repeated = (first.replace(fold=0).utcoffset() or timedelta()) - then if first.fold else timedelta()
+    if now == then and (not repeated or size <= micros(repeated)):
+        return start
+    change = _change(tz, start - micros(repeated), us)
+    if now > then:  # the clock went forward
+        before, after = _wall(tz, change - 1), _wall(tz, change)
+        skipped = micros(after.replace(tzinfo=None) - before.replace(tzinfo=None)) - 1
+        if _into(after, size) <= skipped:
+            return change
+    return _start(tz, change - 1, size)
+
+
+def _change(tz: ZoneInfo, before: int, after: int) -> int:
+    """The first instant that has the offset of `after`, where `before` has another."""
+    offset = _wall(tz, after).utcoffset()
+    while after - before > 1:
+        middle = (before + after) // 2
+        before, after = (before, middle) if _wall(tz, middle).utcoffset() == offset else (middle, after)
+    return after
 
 
 @lru_cache(maxsize=100_000)
 def _window(tz: ZoneInfo, us: int, size: int) -> tuple[int, int]:
-    start, local = _start(tz, us, size)
-    after = local + size * MICRO
-    ends = [from_instant(after.replace(tzinfo=tz, fold=fold)) for fold in (0, 1)]
-    for end in [*ends, start + size]:  # clock changes make a window shorter or longer than its name
-        if end > start and _start(tz, end - 1, size)[0] == start != _start(tz, end, size)[0]:
-            return start, end
-    return start, start + size
+    start = _start(tz, us, size)
+    end = start + size
+    if _start(tz, end - 1, size) == start != _start(tz, end, size):
+        return start, end
+    inside, outside = us, us + size + DAY  # clock changes make a window shorter or longer than its name
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (middle, outside) if _start(tz, middle, size) == start else (inside, middle)
+    return start, outside
 
 
 def pane_of_grains(grains: list[Grain]) -> Pane:

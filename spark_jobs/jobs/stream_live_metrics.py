@@ -24,7 +24,7 @@ from spark_jobs.session import open_session
 from spark_jobs.settings import FilesSource, JobSpec, SocketSource
 from spark_jobs.sinks.epochs import lock_job, take_epoch
 from spark_jobs.sinks.json_files import read_json, write_json
-from spark_jobs.sources.files import open_files
+from spark_jobs.sources.files import forget_unplanned, open_files
 from spark_jobs.sources.socket import open_socket
 from spark_jobs.transforms.declare_measures import declare_measures
 from spark_jobs.transforms.digest import Recipe
@@ -75,6 +75,9 @@ def run(
         epoch = take_epoch(layout)
         checkpoint = layout.checkpoint(epoch.checkpoint)
         _keep_shape(checkpoint / "shape.json", spec)
+        for number, source in enumerate(spec.source):
+            if isinstance(source, FilesSource):
+                forget_unplanned(checkpoint, number)
         write_json(layout.process_file, {"pid": os.getpid(), "started": _start_time(), "epoch": epoch.number})
         progress = Progress(layout, _count_files(settings, checkpoint) if settings.drain else None)
         batches = LiveBatches(layout, recipe, epoch, reached, progress)

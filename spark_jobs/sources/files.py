@@ -1,5 +1,7 @@
 """A directory of files, moved in atomically: csv, json lines or text, plain or gz."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -47,3 +49,29 @@ def archive(path: Path, home: Path) -> None:
         target = home / "archive" / path.relative_to(landing)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
+
+
+def forget_unplanned(checkpoint: Path, source: int) -> None:
+    """Take back what Spark noted of the source's files after the last batch that it planned.
+
+    Spark notes the files of a batch before it plans the batch. After a death in between it would add the next files to
+    them, and the batch would hold more than `files_per_batch`; forgotten, they are found again and cut as they were.
+    """
+    offsets = checkpoint / "offsets"
+    planned = max((number for number, _ in _entries(offsets)), default=None)
+    last = -1
+    if planned is not None:
+        _, _, *positions = (offsets / str(planned)).read_text(encoding="utf-8").splitlines()  # version, settings
+        last = -1 if positions[source] == "-" else json.loads(positions[source])["logOffset"]
+    for number, entry in _entries(checkpoint / "sources" / str(source)):
+        if number > last:
+            entry.unlink()
+            entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
+
+
+def _entries(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The entries of one of Spark's logs, with their numbers; one that sums up all before is `<number>.compact`."""
+    for path in folder.glob("[0-9]*"):
+        number = path.name.removesuffix(".compact")
+        if number.isdigit():
+            yield int(number), path
