@@ -94,11 +94,19 @@ class FilesSource(Source):
     path: Annotated[str, StringConstraints(min_length=1)]
     intake: Intake = Intake()
 
+    @property
+    def place(self) -> str:
+        return self.path
+
 
 class SocketSource(Source):
     kind: Literal["socket"]
     host: str = "127.0.0.1"
     port: int = Field(ge=1, le=65535)
+
+    @property
+    def place(self) -> str:
+        return f"{self.host}:{self.port}"
 
     @model_validator(mode="after")
     def _no_header(self) -> Self:

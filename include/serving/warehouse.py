@@ -31,7 +31,9 @@ class Warehouse:
     def folder(self) -> Path:
         layout = Layout(self.home, self.job)
         if not layout.current.is_symlink():
-            raise UsageError(f"job {self.job} has no tables under {self.home} yet; `tidemark run {self.job}` makes them")
+            raise UsageError(
+                f"job {self.job} has no tables under {self.home} yet; `tidemark run {self.job}` makes them"
+            )
         return layout.current.resolve()
 
     @cached_property

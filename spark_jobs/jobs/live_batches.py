@@ -106,7 +106,9 @@ class LiveBatches:
         if self._seen is not None:
             oldest = _instant(watermark - micros(self._spec.time.remember_ids))
             held = self._tables.read(
-                EVENTS, ["event_id", "event_at"], whole & (ds.field("event_at") >= oldest) & ds.field("event_id").is_valid()
+                EVENTS,
+                ["event_id", "event_at"],
+                whole & (ds.field("event_at") >= oldest) & ds.field("event_id").is_valid(),
             )
             self._seen.remember(held["event_id"].to_pylist(), held["event_at"].cast(pa.int64()).to_numpy())
 

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.contracts.layout import Layout
 from spark_jobs.errors import SourceError, SpecError, TidemarkError
@@ -32,6 +33,7 @@ from spark_jobs.transforms.expressions import first_line
 from spark_jobs.transforms.parse_events import build_parser
 
 log = logging.getLogger(__name__)
+POLL_SECONDS = 0.2
 EMPTY = "__value STRING, __source STRING, __block BIGINT, __arrived TIMESTAMP"
 
 
@@ -118,10 +120,10 @@ def _start(
 def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
     """Until the query ends by itself or `stop` is set; the batch in hand is finished first."""
     try:
-        while not query.awaitTermination(0.2):
+        while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]  # parts of a second are fine
             if stop and stop.is_set():
                 while query.status["isTriggerActive"] and query.isActive:
-                    query.awaitTermination(0.05)
+                    time.sleep(POLL_SECONDS / 4)
                 query.stop()
                 return
     except PySparkException as error:
@@ -131,7 +133,8 @@ def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
 def _cause(error: PySparkException) -> Exception:
     """The fault of ours that ended the query, or Spark's in one line."""
     text = str(error)
-    for kind in (TidemarkError, *TidemarkError.__subclasses__()):
+    kinds: list[type[TidemarkError]] = [TidemarkError, *TidemarkError.__subclasses__()]
+    for kind in kinds:
         marker = f"spark_jobs.errors.{kind.__name__}: "
         if marker in text:
             return kind(text.split(marker, 1)[1].splitlines()[0])
@@ -151,7 +154,7 @@ def _keep_shape(path: Path, spec: JobSpec) -> None:
         "metrics.hot_items.length": str(hot.length),
         "metrics.hot_items.slide": str(hot.slide),
         "metrics.hot_items.action": hot.action,
-        "source (number, kinds and places)": [getattr(s, "path", None) or f"{s.host}:{s.port}" for s in spec.source],
+        "source (number, kinds and places)": [s.place for s in spec.source],
     } | {
         f"metrics.traffic.measures.{name}": measure.model_dump(exclude_none=True)
         for name, measure in traffic.all_measures.items()

@@ -223,7 +223,9 @@ class LiveTable:
             target = self.path / name
             target.parent.mkdir(exist_ok=True)
             kept = part.drop_columns(list(values)) if values else part
-            pq.write_table(kept, target, compression="zstd", compression_level=1, write_statistics=True, store_schema=False)
+            pq.write_table(
+                kept, target, compression="zstd", compression_level=1, write_statistics=True, store_schema=False
+            )
             adds.append(
                 AddAction(
                     path=name,

@@ -87,7 +87,7 @@ class LiveTables:
             table.fence(epoch)
 
     def append_once(self, rows: Rows, epoch: int, batch: int, reached: Callable[[str], None]) -> None:
-        """Commit all of a batch but its row in `batches`, in parallel; the first fault is raised once all have ended."""
+        """Commit all of a batch but its row in `batches`, in parallel; a fault is raised once all have ended."""
         pending = [
             self._pool.submit(self.tables[name].append_once, table, epoch, batch, reached)
             for name, table in rows.items()

@@ -17,7 +17,7 @@ NEVER = "365000d"
 def open_files(spark: SparkSession, source: FilesSource, directory: Path) -> DataFrame:
     """RAW rows of the directory's files in the order of their modification times.
 
-    A partition holds one block of one file (see session.py), so a row's place in its partition is its place in the file.
+    A partition holds one block of one file (see session.py): a row's place in its partition is its place in the file.
     """
     directory.mkdir(parents=True, exist_ok=True)
     lines = (

@@ -57,9 +57,7 @@ class SeenIds:
         """Take ids as seen, as after a start from stored events."""
         self._ids.update((key, at) for key, at in zip(ids, event_at.tolist(), strict=True) if key is not None)
 
-    def repeats(
-        self, ids: list[str | None], event_at: Instants, candidate: Mask, watermark: int | None
-    ) -> Mask:
+    def repeats(self, ids: list[str | None], event_at: Instants, candidate: Mask, watermark: int | None) -> Mask:
         """Marks each candidate whose id was seen, in an earlier batch or higher up in this one; remembers the rest."""
         oldest = -(2**62) if watermark is None else watermark - self._within
         self._sweep(oldest)

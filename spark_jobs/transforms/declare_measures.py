@@ -86,8 +86,8 @@ def _declare(name: str, section: MeasureSection, inputs: _Inputs, settled: bool)
     allowed = ORDERED if section.kind in ("min", "max") else (*WHOLE, DecimalType)
     if not isinstance(found, allowed):
         raise SpecError(
-            f"{field}.{section.kind}: {section.expression!r} is a {found.simpleString()}; numbers that must not depend on "
-            "the order of rows are whole or decimal: cast(… AS decimal(18,2))"
+            f"{field}.{section.kind}: {section.expression!r} is a {found.simpleString()}; a number that must not "
+            "depend on the order of rows is whole or decimal: cast(… AS decimal(18,2))"
         )
     arrow_type = pa.timestamp("us", "UTC") if isinstance(found, TimestampType) else to_arrow_type(found)
     if section.kind == "average":

@@ -1,4 +1,4 @@
-"""One batch of rows becomes what each table gets of it. No clock, no table, no Spark: the same rows give the same digest."""
+"""One batch of rows becomes what each table gets of it. No clock, no table, no Spark: same rows, same digest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,9 @@ def in_landing_order(rows: pa.Table, arrived: Mapping[str, int]) -> pa.Table:
     places = place_rows(rows)
     if len(places.sources) < 2:
         return rows
-    keys = [(arrived.get(source, 0), source, start) for source, start in zip(places.sources, places.starts, strict=True)]
+    keys = [
+        (arrived.get(source, 0), source, start) for source, start in zip(places.sources, places.starts, strict=True)
+    ]
     rank = np.empty(len(keys), dtype=np.int64)
     rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
     return rows.take(pa.array(np.argsort(rank[places.block], kind="stable")))

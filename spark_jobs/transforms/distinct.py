@@ -47,7 +47,7 @@ class Sketch:
         return bytes(self._union.get_result(tgt_hll_type.HLL_8).serialize_compact())
 
     def count(self) -> int:
-        return round(self._union.get_estimate())
+        return round(float(self._union.get_estimate()))
 
 
 class Exact:
@@ -60,7 +60,8 @@ class Exact:
         self._texts: set[str] = set()
 
     def add(self, values: Iterable[str]) -> None:
-        numbers, texts = [], []
+        numbers: list[str] = []
+        texts: list[str] = []
         for value in values:
             (numbers if _is_canonical(value) else texts).append(value)
         self._numbers.update(map(int, numbers))
@@ -90,4 +91,3 @@ class Exact:
 def _is_canonical(value: str) -> bool:
     """Whether the text is the one way to write an integer below 2**63."""
     return value.isascii() and value.isdigit() and len(value) < 19 and (value[0] != "0" or value == "0")
-

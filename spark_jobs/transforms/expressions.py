@@ -19,19 +19,18 @@ def attempt(text: str) -> Column:
     Spark has `try_` forms of some functions only; this is the node that they share.
     """
     context = SparkContext._active_spark_context
-    assert context is not None and context._jvm is not None
+    assert context is not None
+    assert context._jvm is not None
     utils = context._jvm.org.apache.spark.sql.classic.ExpressionUtils
-    attempted = context._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(
-        utils.expression(F.expr(text)._jc)  # type: ignore[attr-defined]
-    )
-    return Column(utils.column(attempted))  # type: ignore[abstract,arg-type]
+    attempted = context._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(F.expr(text)._jc))
+    return Column(utils.column(attempted))
 
 
 def type_of(frame: DataFrame, name: str, text: str) -> DataType:
     """The type of the expression over `frame`; SpecError names the field `name` when it cannot be used."""
     try:
         analysed = frame.select(*frame.columns, attempt(text).alias("__checked"))
-        if not analysed._jdf.queryExecution().analyzed().deterministic():  # type: ignore[attr-defined]
+        if not analysed._jdf.queryExecution().analyzed().deterministic():
             raise SpecError(f"{name}: {text!r} gives another value each time; a replayed batch needs the same one")
         return analysed.schema["__checked"].dataType
     except (AnalysisException, ParseException, PySparkException) as error:

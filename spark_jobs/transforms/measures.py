@@ -154,6 +154,7 @@ class Average(Measure):
         return [pa.field(self.name, pa.decimal128(38, self._scale()))]
 
     def _scale(self) -> int:
+        assert self.value_type is not None
         return AVERAGE_SCALE + (self.value_type.scale if pa.types.is_decimal(self.value_type) else 0)
 
     def tally(self, groups: Groups) -> list[pa.Array]:

@@ -58,7 +58,9 @@ def build_parser(spec: JobSpec, empty: DataFrame) -> Parser:
         whole &= _whole_ids(_columns(empty, source), source)
 
     def parse(frames: list[DataFrame]) -> DataFrame:
-        parts = [_events(frame, source, first, spec, whole) for frame, (source, first) in zip(frames, steps, strict=True)]
+        parts = [
+            _events(frame, source, first, spec, whole) for frame, (source, first) in zip(frames, steps, strict=True)
+        ]
         united = parts[0]
         for part in parts[1:]:
             united = united.unionByName(part)
@@ -94,7 +96,7 @@ def _columns(frame: DataFrame, source: Source) -> DataFrame:
     else:
         parsed = F.from_json("__value", schema, common)
     whole = frame.select(*RAW, parsed.alias("__parsed"))
-    names = [field for field in whole.schema["__parsed"].dataType.fieldNames() if field != "__corrupt"]
+    names = [name for name in whole.select("__parsed.*").columns if name != "__corrupt"]
     unfit = F.col("__parsed").isNull() | F.col("__parsed.__corrupt").isNotNull()
     return whole.select(*RAW, unfit.alias("__unfit"), *(F.col(f"__parsed.`{name}`").alias(name) for name in names))
 

@@ -120,9 +120,9 @@ class TrafficWindows:
         numbers = {grain.name: number for number, grain in enumerate(self.grains)}
         starts = live["window_start"].cast(pa.int64()).to_pylist()
         for start, row in zip(starts, live.to_pylist(), strict=True):
-            number = numbers.get(row["grain"])
+            number = numbers.get(row["grain"], -1)
             key = (number, start, tuple(row[name] for name in self.dimensions))
-            if number is not None and (window := self.windows.get(key)):
+            if window := self.windows.get(key):
                 window.revision = max(window.revision, row["revision"])
 
     def forget(self, horizon: int) -> None:
@@ -133,6 +133,4 @@ class TrafficWindows:
 
 def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
-    return pa.table(
-        [pa.array(column, live.type) for column, live in zip(columns, schema, strict=True)], schema=schema
-    )
+    return pa.table([pa.array(column, live.type) for column, live in zip(columns, schema, strict=True)], schema=schema)
