@@ -64,7 +64,8 @@ def render_scale(scale: ScaleResult) -> str:
     header = ["engine", "wall s", "lowest–highest", "events/s", "CPU s", "peak memory", "wall ÷ Tidemark's"]
     rows = [_engine_row(engine, scale.events, ours) for engine in scale.engines]
     busy = max(cost.others_cpu_seconds / cost.wall_seconds for engine in scale.engines for cost in engine.costs)
-    return f"## {scale.events:,} events\n\n{table(header, rows)}\n\nOther processes took at most {busy:.2f} cores meanwhile."
+    quiet = f"Everything else on the machine took at most {busy:.2f} cores meanwhile."
+    return f"## {scale.events:,} events\n\n{table(header, rows)}\n\n{quiet}"
 
 
 def _engine_row(engine: EngineResult, events: int, ours: float | None) -> list[str]:

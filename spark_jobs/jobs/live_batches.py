@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,11 @@ from spark_jobs.settings import JobSpec
 from spark_jobs.sinks.append_once import decode
 from spark_jobs.sinks.batch_record import BatchRecord, BatchRecords
 from spark_jobs.sinks.epochs import Epoch
-from spark_jobs.sinks.live_tables import Cut, LiveTables
+from spark_jobs.sinks.live_tables import Cut, LiveTables, finish_appends
 from spark_jobs.sinks.upkeep import EVERY_BATCHES, VACUUM_EVERY_BATCHES, folds, sweep, tidy
 from spark_jobs.sources.files import archive, local_path
 from spark_jobs.transforms.classify_arrival import SeenIds
-from spark_jobs.transforms.digest import ORDINAL_BITS, Digest, Recipe, digest, in_landing_order
+from spark_jobs.transforms.digest import ORDINAL_BITS, Recipe, Sorted, in_landing_order, sort_rows, tally_rows
 from spark_jobs.transforms.hot_items import HotItems
 from spark_jobs.transforms.traffic import INSTANT, TrafficWindows
 
@@ -124,7 +125,7 @@ class LiveBatches:
         record = self._record(arrived, batch, started)
         if self._seen is not None:
             rows = in_landing_order(rows, {name: at for name, (at, _) in arrived.items()})
-        found = digest(rows, self._recipe, record, self._seen)
+        found = sort_rows(rows, self._recipe, record, self._seen)
         _check_ledger(found.counts)
         cut = self._commit(found, record, started)
         ended = _now()
@@ -152,22 +153,22 @@ class LiveBatches:
         self._reached("after batch record")
         return record
 
-    def _commit(self, found: Digest, record: BatchRecord, started: int) -> Cut:
+    def _commit(self, found: Sorted, record: BatchRecord, started: int) -> Cut:
+        """Events are written while tallies are made: Arrow's writer leaves Python free."""
         batch, before = record.batch, record.watermark
+        pending = self._start({EVENTS: found.events, QUARANTINE: found.quarantine}, batch)
+        traffic, items = tally_rows(found, self._recipe, batch)
         after = before
         if found.newest is not None:
             reached = found.newest - micros(self._spec.time.watermark_delay)
             after = reached if before is None else max(before, reached)
-        touched = self._hot.add(found.item_tallies)
-        rows = {
-            EVENTS: found.events,
-            QUARANTINE: found.quarantine,
-            TRAFFIC_TALLIES: found.traffic_tallies,
-            ITEM_TALLIES: found.item_tallies,
-            TRAFFIC_LIVE: self._traffic.revise(self._traffic.add(found.traffic_tallies), batch),
+        pending += self._start({TRAFFIC_TALLIES: traffic, ITEM_TALLIES: items}, batch)
+        touched = self._hot.add(items)
+        revised = {
+            TRAFFIC_LIVE: self._traffic.revise(self._traffic.add(traffic), batch),
             HOT_ITEMS_LIVE: self._hot.revise(self._hot.due(touched, before, after), True, batch),
         }
-        self._tables.append_once(rows, self._epoch.number, batch, self._reached)
+        finish_appends(pending + self._start(revised, batch))
         totals = {name: self.cut.totals[name] + found.counts[name] for name in LEDGER}
         cut = Cut(self._epoch.number, batch, False, after, totals, self._tables.versions())
         row = self._row(cut, before, found.counts, started)
@@ -178,6 +179,9 @@ class LiveBatches:
             self._traffic.forget(horizon)
             self._hot.forget(horizon)
         return cut
+
+    def _start(self, rows: dict[str, pa.Table], batch: int) -> list[Future[None]]:
+        return self._tables.start_append(rows, self._epoch.number, batch, self._reached)
 
     def _row(self, cut: Cut, before: int | None, counts: dict[str, int], started: int) -> pa.Table:
         offsets = self._offsets / str(cut.batch)

@@ -163,8 +163,8 @@ def _keep_shape(path: Path, spec: JobSpec) -> None:
     for field, value in kept.items():
         if field in shape and shape[field] != value:
             raise SpecError(
-                f"{field} was {value!r} when job {spec.job} began and is {shape[field]!r} now; old numbers would not fit: "
-                "change it back, or run the new spec under another job name"
+                f"{field} was {value!r} when job {spec.job} began and is {shape[field]!r} now; old numbers would not "
+                "fit: change it back, or run the new spec under another job name"
             )
     write_json(path, kept | shape)
 

@@ -37,8 +37,8 @@ class BatchRecords:
         record = BatchRecord(**found)
         if record.rules != proposed.rules:
             raise SpecError(
-                f"batch {record.batch} began with other sources, rules or times than the spec has now; run the old spec "
-                "until the batch is done, then change it (runbook: a batch began with another spec)"
+                f"batch {record.batch} began with other sources, rules or times than the spec has now; run the old "
+                "spec until the batch is done, then change it (runbook: a batch began with another spec)"
             )
         changed = {name for name, size in record.files.items() if proposed.files.get(name, size) != size}
         if changed or record.files.keys() != proposed.files.keys():

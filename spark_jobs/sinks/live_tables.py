@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,13 @@ def newest_cut(batches: DeltaTable) -> Cut:
     )
 
 
+def finish_appends(pending: list[Future[None]]) -> None:
+    """Wait for all; the first fault is raised once every one has ended."""
+    for ended in [job.exception() for job in pending]:
+        if ended is not None:
+            raise ended
+
+
 class LiveTables:
     """Every table of the generation that the stream writes."""
 
@@ -86,15 +93,12 @@ class LiveTables:
         for table in self.tables.values():
             table.fence(epoch)
 
-    def append_once(self, rows: Rows, epoch: int, batch: int, reached: Callable[[str], None]) -> None:
-        """Commit all of a batch but its row in `batches`, in parallel; a fault is raised once all have ended."""
-        pending = [
+    def start_append(self, rows: Rows, epoch: int, batch: int, reached: Callable[[str], None]) -> list[Future[None]]:
+        """Begin to commit tables of a batch, each in a thread of its own."""
+        return [
             self._pool.submit(self.tables[name].append_once, table, epoch, batch, reached)
             for name, table in rows.items()
         ]
-        for ended in [job.exception() for job in pending]:
-            if ended is not None:
-                raise ended
 
     def versions(self) -> dict[str, int]:
         return {name: table.version for name, table in self.tables.items() if name != BATCHES}

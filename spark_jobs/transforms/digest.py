@@ -64,15 +64,15 @@ def in_landing_order(rows: pa.Table, arrived: Mapping[str, int]) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Digest:
-    """What a batch adds to each table, and its share of the ledger."""
+class Sorted:
+    """A batch's rows by where they go: events, quarantine, and those that live numbers count."""
 
     events: pa.Table
     quarantine: pa.Table
-    traffic_tallies: pa.Table
-    item_tallies: pa.Table
-    counts: dict[str, int]
-    newest: int | None  # largest event time among the stored events
+    live: pa.Table
+    live_at: npt.NDArray[np.int64]
+    counts: dict[str, int]  # the batch's ledger
+    newest: int | None  # largest event time among the events
 
 
 class BatchClock(Protocol):
@@ -96,27 +96,31 @@ class Recipe:
     measures: Sequence[Measure]
 
 
-def digest(rows: pa.Table, recipe: Recipe, record: BatchClock, seen: SeenIds | None) -> Digest:
+def sort_rows(rows: pa.Table, recipe: Recipe, record: BatchClock, seen: SeenIds | None) -> Sorted:
     """`rows` are as the source delivered them, header lines included."""
     places = place_rows(rows)
     if places.header.any():
         rows, places = _without(rows, places, places.header)
-    spec, batch, now = recipe.spec, record.batch, record.now
-    classified = classify_arrival(rows, spec.time, now, record.watermark, seen)
-    counts = {"read": rows.num_rows} | classified.counts()
+    time = recipe.spec.time
+    classified = classify_arrival(rows, time, record.now, record.watermark, seen)
     stored, event_at = classified.stored, classified.event_at
     counted = stored & (classified.arrival != TOO_LATE)
-    live = rows if counted.all() else rows.filter(pa.array(counted))
-    live_at = event_at[counted]
-    pane, hot = spec.metrics.traffic.pane, spec.metrics.hot_items
-    return Digest(
-        events=_events(rows, places, classified, spec.time.calendar, batch, now),
-        quarantine=_quarantine(rows, places, classified, recipe.faults, batch, now),
-        traffic_tallies=_of_batch(tally_traffic(live, live_at, pane, recipe.dimensions, recipe.measures), batch),
-        item_tallies=_of_batch(tally_item_views(live, live_at, hot.action, spec.sliding.pane), batch),
-        counts=counts,
+    return Sorted(
+        events=_events(rows, places, classified, time.calendar, record),
+        quarantine=_quarantine(rows, places, classified, recipe.faults, record),
+        live=rows if counted.all() else rows.filter(pa.array(counted)),
+        live_at=event_at[counted],
+        counts={"read": rows.num_rows} | classified.counts(),
         newest=int(event_at[stored].max()) if stored.any() else None,
     )
+
+
+def tally_rows(found: Sorted, recipe: Recipe, batch: int) -> tuple[pa.Table, pa.Table]:
+    """The batch's traffic tallies and item tallies."""
+    metrics, dimensions, measures = recipe.spec.metrics, recipe.dimensions, recipe.measures
+    traffic = tally_traffic(found.live, found.live_at, metrics.traffic.pane, dimensions, measures)
+    items = tally_item_views(found.live, found.live_at, metrics.hot_items.action, recipe.spec.sliding.pane)
+    return _of_batch(traffic, batch), _of_batch(items, batch)
 
 
 def _without(rows: pa.Table, places: Places, mask: npt.NDArray[np.bool_]) -> tuple[pa.Table, Places]:
@@ -145,9 +149,7 @@ def _days(event_at: npt.NDArray[np.int64], calendar: Calendar) -> pa.Array:
     return pa.array(days, pa.date32()).take(pa.array(np.searchsorted(starts, event_at, side="right") - 1))
 
 
-def _events(
-    rows: pa.Table, places: Places, classified: Classified, calendar: Calendar, batch: int, now: int
-) -> pa.Table:
+def _events(rows: pa.Table, places: Places, classified: Classified, calendar: Calendar, record: BatchClock) -> pa.Table:
     stored = classified.stored
     event_at = classified.event_at[stored]
     kept = rows if stored.all() else rows.filter(pa.array(stored))
@@ -158,8 +160,8 @@ def _events(
         "properties": kept["properties"],
         "arrival": pa.DictionaryArray.from_arrays(classified.arrival[stored], names),
         "day": _days(event_at, calendar),
-        "batch": _constant(batch, len(event_at)),
-        "seen_at": _constant(now, len(event_at)).cast(INSTANT),
+        "batch": _constant(record.batch, len(event_at)),
+        "seen_at": _constant(record.now, len(event_at)).cast(INSTANT),
         "source": places.source().filter(pa.array(stored)),
         "position": pa.array(places.position[stored]),
     }
@@ -171,8 +173,7 @@ def _quarantine(
     places: Places,
     classified: Classified,
     faults: Sequence[Fault],
-    batch: int,
-    now: int,
+    record: BatchClock,
 ) -> pa.Table:
     mask = classified.faulty | classified.future
     held = rows.filter(pa.array(mask))
@@ -187,7 +188,7 @@ def _quarantine(
             "detail": details.take(numbers.combine_chunks()),
             "source": places.source().filter(pa.array(mask)),
             "position": pa.array(places.position[mask]),
-            "seen_at": _constant(now, held.num_rows).cast(INSTANT),
-            "batch": _constant(batch, held.num_rows),
+            "seen_at": _constant(record.now, held.num_rows).cast(INSTANT),
+            "batch": _constant(record.batch, held.num_rows),
         }
     )
