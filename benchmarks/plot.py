@@ -5,7 +5,7 @@ from html import escape
 
 from benchmarks.results import EngineResult, ScaleResult
 
-WIDTH, BAR, GAP, LEFT, RIGHT, TOP = 760, 20, 8, 110, 190, 34
+WIDTH, BAR, GAP, LEFT, RIGHT, TOP = 760, 20, 8, 90, 220, 34
 COLOURS = {"tidemark": "#0b7285", "duckdb": "#adb5bd", "flink": "#e8590c", "spark": "#f59f00"}
 
 

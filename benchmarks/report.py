@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare import USUAL_SHARE, USUAL_SIGMAS, UTMOST_SIGMAS
-from benchmarks.engines.flink import HEAP as FLINK_HEAP
-from benchmarks.engines.spark_job import HEAP as SPARK_HEAP
 from benchmarks.paced.pace import SETTLING_SECONDS
 from benchmarks.plot import draw_times
 from benchmarks.results import EngineResult, Measurements, ScaleResult
-from benchmarks.windows import CORES, HOT_LENGTH, HOT_SLIDE, HOT_TOP, WATERMARK_SECONDS
+from benchmarks.windows import CORES, HEAP_GB, HOT_LENGTH, HOT_SLIDE, HOT_TOP, WATERMARK_SECONDS
 
 OURS = "tidemark"
 PAGE = Path(__file__).with_name("page.md")
@@ -36,8 +34,7 @@ def render_page(found: Measurements, picture: str) -> str:
         utmost_sigmas=UTMOST_SIGMAS,
         usual_share=f"{USUAL_SHARE:.1%}",
         cores=CORES,
-        spark_heap=SPARK_HEAP,
-        flink_heap=FLINK_HEAP,
+        heap_gb=HEAP_GB,
         **{name: f"{value:,}" for name, value in found.settings.items()},
     )
 

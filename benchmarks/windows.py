@@ -9,3 +9,5 @@ HOT_TOP = 10
 WATERMARK_SECONDS = 10
 CORES = 2
 """Threads, slots or partitions of every engine."""
+HEAP_GB = 4
+"""For the engines that run in a Java process; this project runs with what a spec has by default."""

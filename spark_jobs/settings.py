@@ -18,7 +18,7 @@ from pydantic import (
 
 from spark_jobs.contracts.durations import format_duration, parse_duration
 from spark_jobs.contracts.events import EVENT_FIELDS
-from spark_jobs.contracts.tables import COLUMN_PATTERN, NAME_PATTERN, STREAM_TABLES
+from spark_jobs.contracts.tables import COLUMN_PATTERN, NAME_PATTERN, RESERVED_WORDS, STREAM_TABLES
 from spark_jobs.contracts.windows import DAY, Calendar, Grain, Pane, Sliding, micros, pane_of_grains
 
 
@@ -140,7 +140,7 @@ class TimeSection(Section):
     @property
     def remember_ids(self) -> timedelta:
         """How long an event id is remembered, in event time."""
-        return self.deduplicate_within or timedelta(minutes=10)
+        return timedelta(minutes=10) if self.deduplicate_within is None else self.deduplicate_within
 
     @property
     def calendar(self) -> Calendar:
@@ -226,6 +226,8 @@ class TrafficSection(Section):
             for suffix in {"distinct": ("error",), "average": ("sum", "count")}.get(measure.kind, ())
         }
         for name in [*self.by, *self.all_measures]:
+            if name in RESERVED_WORDS:
+                raise ValueError(f"{name!r} is a word of SQL; a query could not name this column: choose another")
             if name in taken | suffixed or (name in self.by and name in self.all_measures):
                 raise ValueError(f"{name!r} is the name of another column; choose another")
         return self

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from benchmarks.answers import Answer, answer_of
 from benchmarks.engines.engine import Run
+from benchmarks.windows import HEAP_GB
 from include.settings import PROJECT
 
 VERSION = "2.3.0"
 REQUIREMENTS = ("setuptools<80", f"apache-flink=={VERSION}")
-HEAP = "4g"
 
 
 class Flink:
@@ -33,8 +33,9 @@ class Flink:
         if ready.exists():
             return
         shutil.rmtree(self._environment, ignore_errors=True)
+        environment = {"UV_SYSTEM_CERTS": "1"} | os.environ  # certificates of the machine: a company may add its own
         for command in _install_commands(self._environment, self._python):
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
         ready.touch()
 
     def command(self, run: Run) -> list[str]:
@@ -42,7 +43,7 @@ class Flink:
         return [str(self._python), "-m", "benchmarks.engines.flink_job", clicks, out]
 
     def environment(self, run: Run) -> Mapping[str, str]:
-        return {"PYTHONPATH": str(PROJECT), "JVM_ARGS": f"-Xmx{HEAP}", "FLINK_LOG_DIR": str(run.folder)}
+        return {"PYTHONPATH": str(PROJECT), "JVM_ARGS": f"-Xmx{HEAP_GB}g", "FLINK_LOG_DIR": str(run.folder)}
 
     def answer(self, run: Run) -> Answer:
         traffic = "{grain: 'VARCHAR', window_start: 'BIGINT', page_views: 'BIGINT', unique_visitors: 'BIGINT'}"

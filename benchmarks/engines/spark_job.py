@@ -14,12 +14,11 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.windows import CORES, GRAINS, HOT_LENGTH, HOT_SLIDE, HOT_TOP, WATERMARK_SECONDS
+from benchmarks.windows import CORES, GRAINS, HEAP_GB, HOT_LENGTH, HOT_SLIDE, HOT_TOP, WATERMARK_SECONDS
 
-HEAP = "4g"
 LG_K = 14
 _SETTINGS = {
-    "spark.driver.memory": HEAP,
+    "spark.driver.memory": f"{HEAP_GB}g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(CORES),

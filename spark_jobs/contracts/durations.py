@@ -28,7 +28,10 @@ def parse_duration(text: str) -> timedelta:
         unit = _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s")) if found else None
         if not found or unit is None:
             raise ValueError(f"{text!r} is not a duration; write it like {EXAMPLES}")
-        total += float(found[1]) * unit
+        try:
+            total += float(found[1]) * unit
+        except OverflowError:
+            raise ValueError(f"{text!r} is longer than any clock counts; write it like {EXAMPLES}") from None
         rest = rest[found.end() :]
         parts += 1
     if not parts:
@@ -44,4 +47,4 @@ def format_duration(value: timedelta) -> str:
         if micros and micros % size == 0:
             count = micros // size
             return f"{count} {name}{'' if count == 1 else 's'}"
-    return f"{micros / 1_000_000:g} seconds"
+    return f"{micros / 1_000_000:.6f} seconds" if micros else "0 seconds"

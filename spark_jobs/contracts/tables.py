@@ -5,6 +5,18 @@ from dataclasses import dataclass
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 COLUMN_PATTERN = r"^[a-z][a-z0-9_]{0,62}$"
 
+_WORDS = """
+all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by case cast check
+collate collation column columns concurrently constraint create cross default deferrable desc describe distinct do
+else end except false fetch for foreign freeze from full generated glob group having ilike in initially inner
+intersect into is isnull join lambda lateral leading left like limit map natural not notnull null offset on only or
+order outer overlaps pivot pivot_longer pivot_wider placing positional primary qualify references returning right
+select semi show similar some struct summarize symmetric table tablesample then to trailing true try_cast tuple
+union unique unpack unpivot using variadic verbose when where window with
+"""
+RESERVED_WORDS = frozenset(_WORDS.split())
+"""Words that SQL would not take for the name of a column."""
+
 EVENTS = "events"
 QUARANTINE = "quarantine"
 TRAFFIC_TALLIES = "traffic_tallies"

@@ -27,18 +27,21 @@ from spark_jobs.contracts.tables import (
     TRAFFIC_TALLIES,
 )
 from spark_jobs.contracts.windows import DAY, micros, to_instant
-from spark_jobs.errors import LedgerError, StaleEpoch
+from spark_jobs.errors import LedgerError, SourceError, StaleEpoch
 from spark_jobs.settings import JobSpec
 from spark_jobs.sinks.append_once import decode
 from spark_jobs.sinks.batch_record import BatchRecord, BatchRecords
 from spark_jobs.sinks.epochs import Epoch
 from spark_jobs.sinks.live_tables import Cut, LiveTables, finish_appends
 from spark_jobs.sinks.upkeep import EVERY_BATCHES, VACUUM_EVERY_BATCHES, folds, sweep, tidy
-from spark_jobs.sources.files import archive, local_path
+from spark_jobs.sources.files import archive, local_path, planned_files
 from spark_jobs.transforms.classify_arrival import SeenIds
 from spark_jobs.transforms.digest import ORDINAL_BITS, Recipe, Sorted, in_landing_order, sort_rows, tally_rows
 from spark_jobs.transforms.hot_items import HotItems
 from spark_jobs.transforms.traffic import INSTANT, TrafficWindows
+
+Files = dict[Path, tuple[int, int]]
+"""When each file of a batch arrived (microseconds), and its size."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,8 @@ class LiveBatches:
         self._spec: JobSpec = recipe.spec
         self._reached, self._report = reached, report
         self._rules = _fingerprint(self._spec)
-        checkpoint = layout.checkpoint(epoch.checkpoint)
-        self._offsets = checkpoint / "offsets"
-        self._records = BatchRecords(checkpoint / "batches", self._spec.savepoints.retained_batches)
+        self._checkpoint = layout.checkpoint(epoch.checkpoint)
+        self._records = BatchRecords(self._checkpoint / "batches", self._spec.savepoints.retained_batches)
         dimensions = list(recipe.dimensions)
         self._traffic = TrafficWindows(
             self._spec.time.calendar, self._spec.metrics.traffic.all_grains, dimensions, recipe.measures
@@ -121,15 +123,15 @@ class LiveBatches:
             self._refuse_if_stale()
             return  # whole already; only Spark's own commit was missing
         rows = _collect(frame)
-        arrived = _arrivals(rows)
-        record = self._record(arrived, batch, started)
+        files = _files(self._checkpoint, batch)
+        record = self._record(files, batch, started)
         if self._seen is not None:
-            rows = in_landing_order(rows, {name: at for name, (at, _) in arrived.items()})
+            rows = in_landing_order(rows, _arrivals(rows, files))
         found = sort_rows(rows, self._recipe, record, self._seen)
         _check_ledger(found.counts)
         cut = self._commit(found, record, started)
         ended = _now()
-        oldest = min([started, *(at for at, _ in arrived.values())])
+        oldest = min([started, *(at for at, _ in files.values())])
         self._report(BatchReport(cut, found.counts, len(record.files), started, ended, ended - oldest))
         self._upkeep(batch)
         self._reached("before commit log")
@@ -139,14 +141,14 @@ class LiveBatches:
         if recorded is not None and decode(recorded)[0] > self._epoch.number:
             raise StaleEpoch(f"the tables belong to epoch {decode(recorded)[0]}, this driver to {self._epoch.number}")
 
-    def _record(self, files: dict[str, tuple[int, int]], batch: int, started: int) -> BatchRecord:
+    def _record(self, files: Files, batch: int, started: int) -> BatchRecord:
         """The batch's record; its clock is never behind the times of its own files."""
         proposed = BatchRecord(
             batch,
             self.cut.watermark,
             max([started, *(at for at, _ in files.values())]),
             self._rules,
-            {str(local_path(name)): size for name, (_, size) in files.items()},
+            {str(path): size for path, (_, size) in files.items()},
         )
         self._reached("before batch record")
         record = self._records.settle(proposed)
@@ -184,7 +186,7 @@ class LiveBatches:
         return self._tables.start_append(rows, self._epoch.number, batch, self._reached)
 
     def _row(self, cut: Cut, before: int | None, counts: dict[str, int], started: int) -> pa.Table:
-        offsets = self._offsets / str(cut.batch)
+        offsets = self._checkpoint / "offsets" / str(cut.batch)
         row: dict[str, Any] = {
             "epoch": cut.epoch,
             "id": cut.batch,
@@ -250,11 +252,22 @@ def _collect(frame: DataFrame) -> pa.Table:
     return rows.toArrow()
 
 
-def _arrivals(rows: pa.Table) -> dict[str, tuple[int, int]]:
-    """When each file of the batch arrived (microseconds), and its size."""
-    names = {text.split(" ", 2)[2] for text in rows["place"].drop_null().to_pylist()}
-    states = {name: local_path(name).stat() for name in sorted(names) if name.startswith("file:")}
-    return {name: (state.st_mtime_ns // 1_000, state.st_size) for name, state in states.items()}
+def _files(checkpoint: Path, batch: int) -> Files:
+    """The files of the batch, empty ones too."""
+    try:
+        states = {path: path.stat() for path in planned_files(checkpoint, batch)}
+    except FileNotFoundError as error:
+        raise SourceError(
+            f"{error.filename} vanished after batch {batch} was planned; put it back and start again "
+            "(runbook: a file changed or vanished)"
+        ) from None
+    return {path: (state.st_mtime_ns // 1_000, state.st_size) for path, state in states.items()}
+
+
+def _arrivals(rows: pa.Table, files: Files) -> dict[str, int]:
+    """When the file at each address in the rows arrived."""
+    addresses = {text.split(" ", 2)[2] for text in rows["place"].drop_null().to_pylist()}
+    return {name: files[path][0] for name in addresses if (path := local_path(name)) in files}
 
 
 def _check_ledger(counts: dict[str, int]) -> None:

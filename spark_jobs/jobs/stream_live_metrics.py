@@ -5,6 +5,7 @@ Run as a program with a settings file: `python -m spark_jobs.jobs.stream_live_me
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -25,7 +26,7 @@ from spark_jobs.session import open_session
 from spark_jobs.settings import FilesSource, JobSpec, SocketSource
 from spark_jobs.sinks.epochs import lock_job, take_epoch
 from spark_jobs.sinks.json_files import read_json, write_json
-from spark_jobs.sources.files import forget_unplanned, open_files
+from spark_jobs.sources.files import forget_unplanned, local_path, open_files
 from spark_jobs.sources.socket import open_socket
 from spark_jobs.transforms.declare_measures import declare_measures
 from spark_jobs.transforms.digest import Recipe
@@ -114,7 +115,10 @@ def _start(
     )
     seconds = settings.spec.time.trigger.total_seconds()
     every = {"availableNow": True} if settings.drain else {"processingTime": f"{seconds * 1000:.0f} milliseconds"}
-    return writer.trigger(**every).start()
+    try:
+        return writer.trigger(**every).start()
+    except PySparkException as error:
+        raise TidemarkError(first_line(error)) from None
 
 
 def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
@@ -138,9 +142,13 @@ def _cause(error: PySparkException) -> Exception:
         marker = f"spark_jobs.errors.{kind.__name__}: "
         if marker in text:
             return kind(text.split(marker, 1)[1].splitlines()[0])
-    if "FILE_NOT_EXIST" in text or "FileNotFoundException" in text:
-        return SourceError(f"a file of the batch vanished: {first_line(error)} (runbook: a file changed or vanished)")
-    return TidemarkError(first_line(error)[:2000])
+    if vanished := re.search(r"FILE_NOT_EXIST\].*?(file:\S+?)\.? ", text) or re.search(r"File (file:\S+) does not", text):
+        return SourceError(
+            f"{local_path(vanished[1])} vanished while it was read; put it back and start again "
+            "(runbook: a file changed or vanished)"
+        )
+    ends = re.findall(r"^Traceback .*\n(?:[ \t].*\n)+(\S.*)", text, re.MULTILINE)
+    return TidemarkError(ends[-1] if ends and "Py4JJavaError" not in ends[-1] else first_line(error)[:2000])
 
 
 def _keep_shape(path: Path, spec: JobSpec) -> None:

@@ -175,14 +175,15 @@ class LiveTable:
         return [DataFile(row["path"], row["size_bytes"]) for row in actions.select(["path", "size_bytes"]).to_pylist()]
 
     def read_files(self, files: Sequence[DataFile]) -> pa.Table:
-        """The rows of some files of one partition, partition columns included."""
-        inside = pa.schema([field for field in self.schema if field.name not in self.contract.partition_by])
+        """The rows of some files of one partition, with its columns and those that the spec no longer has."""
+        whole = pa.schema(self._delta.schema())
+        inside = pa.schema([field for field in whole if field.name not in self.contract.partition_by])
         rows = ds.dataset([str(self.path / file.path) for file in files], schema=inside, format="parquet").to_table()
         for name in self.contract.partition_by:
             value = files[0].folder.removeprefix(f"{name}=").removesuffix("/")
-            constant = pa.array([value] * rows.num_rows, pa.string()).cast(self.schema.field(name).type)
+            constant = pa.array([value] * rows.num_rows, pa.string()).cast(whole.field(name).type)
             rows = rows.append_column(name, constant)
-        return rows.select(self.schema.names)
+        return rows.select(whole.names)
 
     def replace_files(self, files: Sequence[DataFile], rows: pa.Table) -> None:
         """Put the rows in the place of some files of one partition: readers see the same table before and after."""

@@ -1,8 +1,11 @@
 """A directory of files, moved in atomically: csv, json lines or text, plain or gz."""
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +27,7 @@ def open_files(spark: SparkSession, source: FilesSource, directory: Path) -> Dat
         spark.readStream.format("text")
         .option("maxFilesPerTrigger", source.intake.files_per_batch)
         .option("maxFileAge", NEVER)
-        .load(str(directory).replace("\\", "\\\\"))
+        .load(re.sub(r"([\\*?\[\]{}])", r"\\\1", str(directory)))  # Spark would take it for a pattern
     )
     return lines.select(
         F.make_valid_utf8("value").alias("__value"),
@@ -51,18 +54,46 @@ def archive(path: Path, home: Path) -> None:
         path.rename(target)
 
 
+def planned_files(checkpoint: Path, batch: int) -> list[Path]:
+    """The files that Spark planned the batch with, of all sources. One that vanished since it skips without a word."""
+    before = _positions(checkpoint, batch - 1)
+    return [
+        local_path(file["path"])
+        for source, last in _positions(checkpoint, batch).items()
+        for number in range(before.get(source, -1) + 1, last + 1)
+        for file in _noted(checkpoint / "sources" / str(source), number)
+    ]
+
+
+def _positions(checkpoint: Path, batch: int) -> dict[int, int]:
+    """The last entry of each file source's log that belongs to the batch or one before it."""
+    offsets = checkpoint / "offsets" / str(batch)
+    if not offsets.exists():
+        return {}
+    _, _, *texts = offsets.read_text(encoding="utf-8").splitlines()  # version, settings
+    found = {source: json.loads(text) for source, text in enumerate(texts) if text != "-"}
+    return {source: offset["logOffset"] for source, offset in found.items() if isinstance(offset, dict)}
+
+
+def _noted(log: Path, number: int, block: int = 1 << 20) -> list[dict[str, Any]]:
+    """The files of one entry. An entry that sums up all before it has its own last, and is not read whole."""
+    path = log / str(number)
+    with (path if path.exists() else path.with_name(f"{number}.compact")).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - block, 0))
+        files = [json.loads(line) for line in file.read().split(b"\n")[1:]]  # before it: the version, or half a file
+    own = [file for file in files if file["batchId"] == number]
+    return own if len(own) < len(files) or block >= size else _noted(log, number, block * 8)
+
+
 def forget_unplanned(checkpoint: Path, source: int) -> None:
     """Take back what Spark noted of the source's files after the last batch that it planned.
 
     Spark notes the files of a batch before it plans the batch. After a death in between it would add the next files to
     them, and the batch would hold more than `files_per_batch`; forgotten, they are found again and cut as they were.
     """
-    offsets = checkpoint / "offsets"
-    planned = max((number for number, _ in _entries(offsets)), default=None)
-    last = -1
-    if planned is not None:
-        _, _, *positions = (offsets / str(planned)).read_text(encoding="utf-8").splitlines()  # version, settings
-        last = -1 if positions[source] == "-" else json.loads(positions[source])["logOffset"]
+    planned = max((number for number, _ in _entries(checkpoint / "offsets")), default=-1)
+    last = _positions(checkpoint, planned).get(source, -1)
     for number, entry in _entries(checkpoint / "sources" / str(source)):
         if number > last:
             entry.unlink()

@@ -23,6 +23,7 @@ from spark_jobs.settings import MeasureSection, TrafficSection
 from spark_jobs.transforms.distinct import Exact, Sketch
 from spark_jobs.transforms.expressions import attempt, type_of
 from spark_jobs.transforms.measures import Average, Count, Distinct, Fold, Measure
+from spark_jobs.transforms.parse_events import IDS
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 ORDERED = (*WHOLE, DecimalType, StringType, TimestampType, DateType)
@@ -48,10 +49,14 @@ class _Inputs:
         self._names: dict[tuple[str, str], str] = {}
         self.columns: dict[str, Column] = {}
 
-    def column(self, field: str, text: str, cast: str | None = None) -> tuple[str, DataType]:
-        """The name and type of the column that holds the expression, cast where asked."""
+    def column(self, field: str, text: str, cast: str | None = None, as_sent: bool = False) -> tuple[str, DataType]:
+        """The name and type of the column that holds the expression, cast where asked.
+
+        Ids may be sent as numbers; only who counts them alone takes them `as_sent`: as texts they have another order.
+        """
         found = type_of(self._events, field, text)
-        if text in EVENT_FIELDS and (cast is None or cast == found.simpleString()):
+        own = text in EVENT_FIELDS and (as_sent or text not in IDS)
+        if own and (cast is None or cast == found.simpleString()):
             return text, found
         key = (text, cast or "")
         if key not in self._names:
@@ -79,7 +84,7 @@ def _declare(name: str, section: MeasureSection, inputs: _Inputs, settled: bool)
         return Count(name, _condition(f"{field}.count", text, inputs), None, None)
     where = _condition(f"{field}.where", section.where, inputs) if section.where else None
     if section.kind == "distinct":
-        value, _ = inputs.column(f"{field}.distinct", section.expression, "string")
+        value, _ = inputs.column(f"{field}.distinct", section.expression, "string", as_sent=True)
         exact = settled or section.live == "exact"
         return Distinct(name, where, value, pa.string(), Exact if exact else Sketch)
     value, found = inputs.column(f"{field}.{section.kind}", section.expression)

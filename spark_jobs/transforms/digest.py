@@ -142,8 +142,8 @@ def _days(event_at: npt.NDArray[np.int64], calendar: Calendar) -> pa.Array:
     """The day of each instant on the wall clock of the zone."""
     if not len(event_at):
         return pa.array([], pa.date32())
-    found = np.unique(event_at // DAY)
-    instants = [at for day in found.tolist() for at in (day * DAY, (day + 1) * DAY - 1)]
+    found = pc.unique(pa.array(event_at // DAY))
+    instants = [at for day in found.to_pylist() for at in (day * DAY, (day + 1) * DAY - 1)]
     days = sorted({calendar.day_of(at) for at in instants})
     starts = np.array([calendar.day_start(day) for day in days])
     return pa.array(days, pa.date32()).take(pa.array(np.searchsorted(starts, event_at, side="right") - 1))

@@ -30,8 +30,11 @@ def type_of(frame: DataFrame, name: str, text: str) -> DataType:
     """The type of the expression over `frame`; SpecError names the field `name` when it cannot be used."""
     try:
         analysed = frame.select(*frame.columns, attempt(text).alias("__checked"))
-        if not analysed._jdf.queryExecution().analyzed().deterministic():
+        plan = analysed._jdf.queryExecution().analyzed()
+        if not plan.deterministic():
             raise SpecError(f"{name}: {text!r} gives another value each time; a replayed batch needs the same one")
+        if plan.getClass().getSimpleName() != "Project" or plan.child().getClass().getSimpleName() == "Window":
+            raise SpecError(f"{name}: {text!r} looks at other rows; a stream sees one row at a time")
         return analysed.schema["__checked"].dataType
     except (AnalysisException, ParseException, PySparkException) as error:
         raise SpecError(f"{name}: {text!r}: {first_line(error)}") from None

@@ -18,6 +18,9 @@ from spark_jobs.transforms.traffic import INSTANT, pane_starts
 Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Item numbers and their views."""
 
+LONGEST_NUMBER = 1_000
+"""Digits of an item id that is still compared as a number; Python refuses far longer ones."""
+
 LIVE_SCHEMA = pa.schema(
     [
         pa.field("window_start", INSTANT),
@@ -49,7 +52,8 @@ def tally_item_views(rows: pa.Table, event_at: npt.NDArray[np.int64], action: st
 def item_order(item_id: str) -> tuple[int, int, str]:
     """The rule for ties: ids ascending, as numbers where they are integers, before all others."""
     digits = item_id[1:] if item_id.startswith("-") else item_id
-    return (0, int(item_id), item_id) if digits.isascii() and digits.isdigit() else (1, 0, item_id)
+    number = digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_NUMBER
+    return (0, int(item_id), item_id) if number else (1, 0, item_id)
 
 
 @dataclass

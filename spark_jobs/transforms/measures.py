@@ -8,7 +8,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ Values = Mapping[str, Any]
 """The tally columns of one row, by name."""
 
 AVERAGE_SCALE = 4
+EXACTLY = Context(prec=80, rounding=ROUND_HALF_UP)
+"""Python rounds sums to 28 digits unless told otherwise; a column holds 38."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Fold(Measure):
         if state is None or new is None:
             return new if state is None else state
         if self.function == "sum":
-            return state + new
+            return _add(state, new)
         return min(state, new) if self.function == "min" else max(state, new)
 
     def store(self, state: Any) -> Values:
@@ -167,7 +169,7 @@ class Average(Measure):
 
     def merge(self, state: Any, tally: Values) -> Any:
         total, count = state or (0, 0)
-        return total + (tally[f"{self.name}_sum"] or 0), count + (tally[f"{self.name}_count"] or 0)
+        return _add(total, tally[f"{self.name}_sum"] or 0), count + (tally[f"{self.name}_count"] or 0)
 
     def store(self, state: Any) -> Values:
         total, count = state or (None, 0)
@@ -177,7 +179,8 @@ class Average(Measure):
         total, count = state or (0, 0)
         if not count:
             return [None]
-        return [(Decimal(total) / count).quantize(Decimal(1).scaleb(-self._scale()), ROUND_HALF_UP)]
+        quotient = EXACTLY.divide(Decimal(total), Decimal(count))
+        return [quotient.quantize(Decimal(1).scaleb(-self._scale()), context=EXACTLY)]
 
 
 @dataclass(frozen=True)
@@ -198,12 +201,11 @@ class Distinct(Measure):
         assert self.value is not None
         values = groups.rows[self.value]
         mask = groups.where(self.where) & np.asarray(values.is_valid())
-        pairs = pa.table({"group": groups.numbers, "value": values}).filter(pa.array(mask))
-        unique = pairs.group_by(["group", "value"], use_threads=False).aggregate([])
+        numbers = groups.numbers[mask].astype(np.int16 if groups.count < 1 << 15 else np.int64)
+        order = np.argsort(numbers, kind="stable")  # by radix for short numbers
+        numbers = numbers[order]
+        texts = values.filter(pa.array(mask)).combine_chunks().take(pa.array(order)).cast(pa.string()).to_pylist()
         sets: list[DistinctSet | None] = [None] * groups.count
-        order = np.argsort(unique["group"].to_numpy(), kind="stable")
-        numbers = unique["group"].to_numpy()[order]
-        texts = unique["value"].combine_chunks().take(pa.array(order)).cast(pa.string()).to_pylist()
         bounds = [*np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers)]
         for start, end in itertools.pairwise(bounds):
             held = self.kind()
@@ -223,6 +225,10 @@ class Distinct(Measure):
     def result(self, state: Any) -> list[Any]:
         held = state or self.kind()
         return [held.count(), held.error]
+
+
+def _add(total: Any, new: Any) -> Any:
+    return EXACTLY.add(total, new) if isinstance(new, Decimal) else total + new
 
 
 def _sum_type(value: pa.DataType) -> pa.DataType:

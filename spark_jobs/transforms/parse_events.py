@@ -149,7 +149,7 @@ def _with_event_columns(columns: DataFrame, source: Source) -> DataFrame:
         (attempt(declared[field]) if field in declared else F.lit(None)).cast(types.get(field, "string")).alias(field)
         for field in EVENT_FIELDS
     ]
-    kept = [F.col(f"`{name}`") for name in columns.columns if name not in EVENT_FIELDS]
+    kept = [F.col(f"`{name}`") for name in columns.columns if name.lower() not in EVENT_FIELDS]
     return columns.select(*kept, *events)
 
 
