@@ -87,8 +87,19 @@ bring_jars() {
     mv .tools/jars jars
 }
 
+# An archive of loaded classes makes every start of a driver quicker; where it cannot be made, starts are as before.
+bring_classes() {
+    [ -e jars/classes.jsa ] && [ ! .venv/.wanted -nt jars/classes.jsa ] && return
+    case "$(pwd)" in *" "*) return ;; esac
+    echo "setup: classes into jars"
+    rm -f jars/classes.jsa
+    .venv/bin/python scripts/archive_classes.py "$(pwd)/jars/classes.jsa" >.tools/classes.log 2>&1 ||
+        echo "setup: no archive of classes, starts take longer: see .tools/classes.log"
+}
+
 find_python
 find_java
 bring_uv
 bring_packages
 bring_jars
+bring_classes

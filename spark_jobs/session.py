@@ -10,6 +10,10 @@ from spark_jobs.settings import JobSpec
 
 PROJECT = Path(__file__).resolve().parents[1]
 LOGGING = Path(__file__).with_name("log4j2.properties")
+CLASSES = PROJECT / "jars" / "classes.jsa"
+"""Made by set-up; a JVM that cannot use it starts without."""
+
+JAVA_OPTIONS = f"-XX:+UseParallelGC -XX:-UsePerfData -Dlog4j2.configurationFile={LOGGING.as_uri()}"
 BLOCK_BYTES = 64 << 20
 
 _CONF = {
@@ -36,6 +40,11 @@ _CONF = {
 }
 
 
+def _java_options() -> str:
+    known = CLASSES.exists() and " " not in str(CLASSES)  # Spark splits options at blanks
+    return f"{JAVA_OPTIONS} -Xshare:auto -XX:SharedArchiveFile={CLASSES}" if known else JAVA_OPTIONS
+
+
 def open_session(spec: JobSpec, home: Path) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = sorted(str(jar) for jar in (PROJECT / "jars" / "spark").glob("*.jar"))
@@ -44,7 +53,7 @@ def open_session(spec: JobSpec, home: Path) -> SparkSession:
         "spark.driver.memory": spec.resources.driver_memory,
         "spark.sql.shuffle.partitions": str(spec.resources.shuffle_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(spec.savepoints.retained_batches),
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": _java_options(),
         "spark.jars": ",".join(jars),
         "spark.sql.warehouse.dir": str(home / "spark"),
         "spark.local.dir": str(home / "spark"),

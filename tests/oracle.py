@@ -32,6 +32,7 @@ class Rules:
     now: int = 2_000_000_000
     remember: int = 600
     zone: str = "UTC"
+    standard: int = 0  # seconds that the zone's standard time is ahead of UTC: sliding windows count from there
     length: int = 3600
     slide: int = 300
     top: int = 10
@@ -42,6 +43,8 @@ class Expected:
     ledgers: list[dict[str, int]] = field(default_factory=list)
     watermarks: list[int | None] = field(default_factory=list)
     stored: list[tuple[Click, str]] = field(default_factory=list)
+    batch_of: list[int] = field(default_factory=list)  # of each stored click
+    refused: list[tuple[int, str]] = field(default_factory=list)  # batch and reason of each row in quarantine
     traffic: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     hot: dict[int, tuple[bool, list[tuple[str, int]]]] = field(default_factory=dict)
 
@@ -51,19 +54,22 @@ def expect(batches: list[list[Click]], rules: Rules) -> Expected:
     watermark: int | None = None
     seen: dict[str, int] = {}
     live: list[Click] = []
-    for batch in batches:
+    for number, batch in enumerate(batches):
         ledger = dict.fromkeys(("read", *CLASSES), 0)
         newest: int | None = None
         for click in batch:
             ledger["read"] += 1
             kind = _classify(click, watermark, seen, rules)
             ledger[kind] += 1
+            if kind == "quarantined":
+                out.refused.append((number, click.fault or "future"))
             if kind in ("duplicate", "quarantined"):
                 continue
             if click.event_id is not None:
                 seen[click.event_id] = click.at
             newest = click.at if newest is None else max(newest, click.at)
             out.stored.append((click, kind))
+            out.batch_of.append(number)
             if kind != "too_late":
                 live.append(click)
         if newest is not None:
@@ -119,7 +125,7 @@ def hot_items(clicks: list[Click], watermark: int | None, rules: Rules) -> dict[
     for click in clicks:
         if click.action != "view" or click.item is None:
             continue
-        end = click.at // rules.slide * rules.slide + rules.slide
+        end = (click.at + rules.standard) // rules.slide * rules.slide + rules.slide - rules.standard
         while end - rules.length <= click.at:
             counts[end][click.item] += 1
             end += rules.slide

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from spark_jobs.sinks.json_files import read_json
 from spark_jobs.sinks.live_tables import Cut, newest_cut
 
 VIEWS = ("traffic", "hot_items")
+ALL = (*VIEWS, *STREAM_TABLES)
 FIXED_TRAFFIC_COLUMNS = ("grain", "window_start", "window_end", "revision", "batch")
 
 
@@ -50,14 +52,16 @@ class Warehouse:
         version = None if name == BATCHES else cut.versions.get(name, 0)
         return DeltaTable(str(self.folder / name), version=version)
 
-    def connect(self, cut: Cut | None = None) -> duckdb.DuckDBPyConnection:
-        """A DuckDB connection with every table and view at one cut, that can read nothing else."""
+    def connect(self, cut: Cut | None = None, names: Collection[str] = ALL) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with tables and views (all, or those named) at one cut, that can read nothing else."""
         at = cut or self.cut()
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
+        views = {name: text for name, text in self.views(at).items() if name in names}
         for name in STREAM_TABLES:
-            connection.register(name, self.table(name, at).to_pyarrow_dataset())
-        for name, text in self.views(at).items():
+            if name in names or name.removesuffix("_live") in views:
+                connection.register(name, self.table(name, at).to_pyarrow_dataset())
+        for name, text in views.items():
             connection.execute(f"CREATE TEMP VIEW {name} AS {text}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -74,7 +78,7 @@ class Warehouse:
 
     def sql(self, text: str, cut: Cut | None = None) -> pa.Table:
         """The answer to one SELECT; UsageError says what is wrong with it."""
-        connection = self.connect(cut)
+        connection = self.connect(cut, _named(text))
         try:
             statements = connection.extract_statements(text)
             if len(statements) != 1:
@@ -90,12 +94,16 @@ class Warehouse:
             connection.close()
 
 
+def _named(text: str) -> set[str]:
+    """The tables and views that the text may mean."""
+    return {name for name in ALL if re.search(rf"\b{name}\b", text, re.IGNORECASE)}
+
+
 def _unknown_table(message: str) -> str:
     """What exists, where a name does not."""
     wanted = re.search(r"Table with name (\S+) does not exist", message)
-    known = [*VIEWS, *STREAM_TABLES]
     if not wanted:
         return " ".join(message.split())
-    close = difflib.get_close_matches(wanted[1], known, n=1)
+    close = difflib.get_close_matches(wanted[1], ALL, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    return f"there is no table {wanted[1]}; {hint}tables and views: {', '.join(known)}"
+    return f"there is no table {wanted[1]}; {hint}tables and views: {', '.join(ALL)}"

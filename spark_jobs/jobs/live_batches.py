@@ -230,7 +230,9 @@ class LiveBatches:
                 sweep(table)
 
     def close(self) -> None:
+        """Let go of threads and windows; Spark holds on to the callback itself."""
         self._tables.close()
+        self._traffic.windows.clear()
 
 
 def _collect(frame: DataFrame) -> pa.Table:

@@ -142,13 +142,15 @@ def _cause(error: PySparkException) -> Exception:
         marker = f"spark_jobs.errors.{kind.__name__}: "
         if marker in text:
             return kind(text.split(marker, 1)[1].splitlines()[0])
-    if vanished := re.search(r"FILE_NOT_EXIST\].*?(file:\S+?)\.? ", text) or re.search(r"File (file:\S+) does not", text):
+    if vanished := re.search(r"FILE_NOT_EXIST\].*?(file:\S+?)\.? ", text):
         return SourceError(
             f"{local_path(vanished[1])} vanished while it was read; put it back and start again "
             "(runbook: a file changed or vanished)"
         )
-    ends = re.findall(r"^Traceback .*\n(?:[ \t].*\n)+(\S.*)", text, re.MULTILINE)
-    return TidemarkError(ends[-1] if ends and "Py4JJavaError" not in ends[-1] else first_line(error)[:2000])
+    in_spark = re.findall(r"^Caused by: (.+)", text, re.MULTILINE)
+    in_python = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    told = [*in_spark[:1], *in_spark[1:][-1:]] or in_python[-1:] or [first_line(error)[:2000]]
+    return TidemarkError("; ".join(told))
 
 
 def _keep_shape(path: Path, spec: JobSpec) -> None:

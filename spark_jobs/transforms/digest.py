@@ -31,6 +31,7 @@ class Places:
     sources: list[str]
     starts: list[int]
     header: npt.NDArray[np.bool_]
+    delivered: int  # rows that the source numbered, header lines included
 
     def source(self) -> pa.DictionaryArray:
         names = list(dict.fromkeys(self.sources))
@@ -47,7 +48,9 @@ def place_rows(rows: pa.Table) -> Places:
     headed = np.array([header == "1" for _, header, _ in places], dtype=bool)
     position = starts[block] + ordinal if places else ordinal
     header = headed[block] & (position == 0) if places else np.zeros(0, dtype=bool)
-    return Places(block, position, [source for _, _, source in places], starts.tolist(), header)
+    last = np.flatnonzero(np.diff(block, append=len(places)))
+    delivered = int(ordinal[last].sum()) + len(last)
+    return Places(block, position, [source for _, _, source in places], starts.tolist(), header, delivered)
 
 
 def in_landing_order(rows: pa.Table, arrived: Mapping[str, int]) -> pa.Table:
@@ -110,7 +113,7 @@ def sort_rows(rows: pa.Table, recipe: Recipe, record: BatchClock, seen: SeenIds 
         quarantine=_quarantine(rows, places, classified, recipe.faults, record),
         live=rows if counted.all() else rows.filter(pa.array(counted)),
         live_at=event_at[counted],
-        counts={"read": rows.num_rows} | classified.counts(),
+        counts={"read": places.delivered} | classified.counts(),
         newest=int(event_at[stored].max()) if stored.any() else None,
     )
 
@@ -126,7 +129,12 @@ def tally_rows(found: Sorted, recipe: Recipe, batch: int) -> tuple[pa.Table, pa.
 def _without(rows: pa.Table, places: Places, mask: npt.NDArray[np.bool_]) -> tuple[pa.Table, Places]:
     keep = ~mask
     return rows.filter(pa.array(keep)), Places(
-        places.block[keep], places.position[keep], places.sources, places.starts, places.header[keep]
+        places.block[keep],
+        places.position[keep],
+        places.sources,
+        places.starts,
+        places.header[keep],
+        places.delivered - int(mask.sum()),
     )
 
 

@@ -1,6 +1,7 @@
 """Expressions of a spec as Spark columns: checked by name before a stream starts, harmless to it afterwards."""
 
 import logging
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
@@ -18,12 +19,15 @@ def attempt(text: str) -> Column:
 
     Spark has `try_` forms of some functions only; this is the node that they share.
     """
+    utils = _jvm().org.apache.spark.sql.classic.ExpressionUtils
+    attempted = _jvm().org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(F.expr(text)._jc))
+    return Column(utils.column(attempted))
+
+
+def _jvm() -> Any:
     context = SparkContext._active_spark_context
     assert context is not None
-    assert context._jvm is not None
-    utils = context._jvm.org.apache.spark.sql.classic.ExpressionUtils
-    attempted = context._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(F.expr(text)._jc))
-    return Column(utils.column(attempted))
+    return context._jvm
 
 
 def type_of(frame: DataFrame, name: str, text: str) -> DataType:
@@ -33,7 +37,7 @@ def type_of(frame: DataFrame, name: str, text: str) -> DataType:
         plan = analysed._jdf.queryExecution().analyzed()
         if not plan.deterministic():
             raise SpecError(f"{name}: {text!r} gives another value each time; a replayed batch needs the same one")
-        if plan.getClass().getSimpleName() != "Project" or plan.child().getClass().getSimpleName() == "Window":
+        if plan.containsPattern(_jvm().org.apache.spark.sql.catalyst.trees.TreePattern.WINDOW()):
             raise SpecError(f"{name}: {text!r} looks at other rows; a stream sees one row at a time")
         return analysed.schema["__checked"].dataType
     except (AnalysisException, ParseException, PySparkException) as error:

@@ -141,7 +141,10 @@ class Fold(Measure):
 
 
 class Average(Measure):
-    """Sum and count are tallied; the quotient is rounded half up to four more places than the values have."""
+    """Sum and count are tallied; the quotient is rounded half up to four more places than the values have.
+
+    Where 38 digits do not hold as many, to as many as they hold.
+    """
 
     @property
     def tally_fields(self) -> list[pa.Field]:
@@ -157,7 +160,10 @@ class Average(Measure):
 
     def _scale(self) -> int:
         assert self.value_type is not None
-        return AVERAGE_SCALE + (self.value_type.scale if pa.types.is_decimal(self.value_type) else 0)
+        if not pa.types.is_decimal(self.value_type):
+            return AVERAGE_SCALE
+        precision, scale = int(self.value_type.precision), int(self.value_type.scale)
+        return min(AVERAGE_SCALE + scale, 38 - (precision - scale))
 
     def tally(self, groups: Groups) -> list[pa.Array]:
         assert self.value is not None

@@ -144,7 +144,7 @@ def numbers_at(home: Path, cut: Cut | None = None) -> dict[str, list[Any]]:
         return found
 
     ledger = ", ".join([*LEDGER, *(f"total_{name}" for name in LEDGER)])
-    drained = "" if at.drained else " AND NOT drained"
+    told = f"id <= {at.batch}" + ("" if at.drained else " AND NOT drained")
     found = {
         "events": ask("SELECT * EXCLUDE (seen_at) FROM events"),
         "quarantine": ask("SELECT * EXCLUDE (seen_at) FROM quarantine"),
@@ -152,9 +152,7 @@ def numbers_at(home: Path, cut: Cut | None = None) -> dict[str, list[Any]]:
         "item_tallies": ask("SELECT * FROM item_tallies"),
         "traffic": ask("SELECT * EXCLUDE (revision) FROM traffic"),
         "hot_items": ask("SELECT * EXCLUDE (revision) FROM hot_items"),
-        "batches": ask(
-            f"SELECT id, drained, watermark_before, watermark_after, {ledger} FROM batches WHERE id <= {at.batch}{drained}"
-        ),
+        "batches": ask(f"SELECT id, drained, watermark_before, watermark_after, {ledger} FROM batches WHERE {told}"),
     }
     for row in (*found["events"], *found["quarantine"]):
         row["source"] = local_path(row["source"]).name

@@ -1,11 +1,7 @@
 """Whatever kills the driver, and wherever: the tables end as if nothing had happened, and never lie in between."""
 
 import functools
-import os
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.errors import TidemarkError
 from spark_jobs.jobs import live_batches
 from spark_jobs.sinks import upkeep
+from tests.e2e.processes import end_of, start_driver
 from tests.e2e.story import (
     BETWEEN_LOGS,
     IN_A_BATCH,
@@ -24,7 +21,6 @@ from tests.e2e.story import (
     differences,
     is_first_try,
     land_story,
-    newest_entry,
     numbers_at,
     open_books,
     rewind,
@@ -33,7 +29,6 @@ from tests.e2e.story import (
 from tests.harness import Warehouse, drain, rows
 
 pytestmark = pytest.mark.spark
-PROJECT = Path(__file__).resolve().parents[2]
 FILES = 30
 FEW_FILES = 9
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 11)))
@@ -171,37 +166,6 @@ def _summed(numbers: dict[str, list[str]], home: Path, batch: int | None = None)
         "traffic_tallies": [repr(row) for row in warehouse.sql(traffic, cut).to_pylist()],
         "item_tallies": [repr(row) for row in warehouse.sql(items, cut).to_pylist()],
     }
-
-
-def start_driver(home: Path, *arguments: object) -> subprocess.Popen[str]:
-    """A driver in a session of its own, so that all of it can be found and killed."""
-    command = [sys.executable, "-m", "tests.e2e.crashing_driver", str(home), *map(str, arguments)]
-    return subprocess.Popen(
-        command, cwd=PROJECT, start_new_session=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-
-
-def end_of(driver: subprocess.Popen[str]) -> tuple[int, str]:
-    """The driver's exit code and last words, once nothing of its session is left."""
-    try:
-        _, words = driver.communicate(timeout=120)
-    finally:
-        if driver.poll() is None:
-            os.killpg(driver.pid, 9)
-    while _session_lives(driver.pid):
-        time.sleep(0.02)
-    return driver.returncode, words
-
-
-def _session_lives(leader: int) -> bool:
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
-        except OSError:
-            continue
-        if int(session) == leader and state != "Z":
-            return True
-    return False
 
 
 def kill_through(points: tuple[str, ...], seed: int, home: Path, reference: Path) -> None:
