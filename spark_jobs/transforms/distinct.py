@@ -3,7 +3,7 @@
 import json
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
 from datasketches import hll_sketch, hll_union, tgt_hll_type
@@ -12,6 +12,9 @@ from pyroaring import BitMap64
 from spark_jobs.errors import TidemarkError
 
 LG_K = 14
+EMPTY_TEXT = "\0"
+"""What the empty text is sketched as; DataSketches passes over it, and exact counting does not."""
+
 EXACT_CAP = 5_000_000
 """Distinct values a window may hold in exact mode; about 1 GB of text ids, far less for integers."""
 
@@ -21,7 +24,7 @@ class DistinctSet(Protocol):
 
     error: float
 
-    def add(self, values: Iterable[str]) -> None: ...
+    def add(self, values: Sequence[str]) -> None: ...
     def unite(self, stored: bytes) -> None: ...
     def store(self) -> bytes: ...
     def count(self) -> int: ...
@@ -35,9 +38,11 @@ class Sketch:
     def __init__(self) -> None:
         self._union = hll_union(LG_K)
 
-    def add(self, values: Iterable[str]) -> None:
+    def add(self, values: Sequence[str]) -> None:
         sketch = hll_sketch(LG_K, tgt_hll_type.HLL_8)
         deque(map(sketch.update, values), maxlen=0)  # a loop without a line of Python a value
+        if "" in values:
+            sketch.update(EMPTY_TEXT)
         self._union.update(sketch)
 
     def unite(self, stored: bytes) -> None:
@@ -59,7 +64,7 @@ class Exact:
         self._numbers = BitMap64()
         self._texts: set[str] = set()
 
-    def add(self, values: Iterable[str]) -> None:
+    def add(self, values: Sequence[str]) -> None:
         numbers: list[str] = []
         texts: list[str] = []
         for value in values:
