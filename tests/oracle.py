@@ -119,7 +119,9 @@ def _start(at: int, grain: str, zone: str) -> int:
     return int(local.timestamp())
 
 
-def hot_items(clicks: list[Click], watermark: int | None, rules: Rules) -> dict[int, tuple[bool, list[tuple[str, int]]]]:
+def hot_items(
+    clicks: list[Click], watermark: int | None, rules: Rules
+) -> dict[int, tuple[bool, list[tuple[str, int]]]]:
     """Window end -> closed, and the ranked items."""
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for click in clicks:

@@ -49,8 +49,8 @@ def sorted_home(spark: SparkSession, shared_data: Path, tmp_path_factory: pytest
 def test_every_line_is_accounted_for(sorted_home: Path) -> None:
     (total,) = ask(
         sorted_home,
-        "SELECT total_read, total_on_time, total_late, total_too_late, total_quarantined FROM batches ORDER BY id DESC, "
-        "drained DESC LIMIT 1",
+        "SELECT total_read, total_on_time, total_late, total_too_late, total_quarantined FROM batches "
+        "ORDER BY id DESC, drained DESC LIMIT 1",
     )
     assert total == (96_169, 96_168, 0, 0, 1)
 
