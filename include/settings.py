@@ -37,27 +37,32 @@ def load_spec(job: str, spec: Path | None = None) -> JobSpec:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the spec {path}: {error}") from None
     try:
-        loaded = JobSpec.model_validate(yaml.safe_load(text))
+        written = yaml.safe_load(text)
+        loaded = JobSpec.model_validate(written)
     except yaml.YAMLError as error:
         raise UsageError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
-        raise UsageError(f"{path}: {_explain(error)}") from None
+        several = isinstance(written, dict) and isinstance(written.get("source"), list)
+        raise UsageError(f"{path}: {_explain(error, several)}") from None
     if loaded.job != job:
         raise UsageError(f"{path} is the spec of job {loaded.job!r}, not of {job!r}")
     return loaded
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, several_sources: bool) -> str:
     """All errors on one line, each as `field.path: what is wrong`."""
-    return "; ".join(f"{_field(item['loc'])}: {_message(item['msg'], item.get('input'))}" for item in error.errors())
+    return "; ".join(
+        f"{_field(item['loc'], several_sources)}: {_message(item['msg'], item.get('input'))}" for item in error.errors()
+    )
 
 
-def _field(location: tuple[int | str, ...]) -> str:
-    """The path as it stands in the file: a lone source has no index, a kind of source is no key."""
-    parts = [str(part) for part in location]
-    if len(parts) > 1 and parts[:2] == ["source", "0"]:
-        parts = ["source", *parts[2:]]
-    return ".".join(part for part in parts if part not in ("files", "socket")) or "spec"
+def _field(location: tuple[int | str, ...], several_sources: bool) -> str:
+    """The path as it stands in the file: a lone source has no number, and a kind of source is no key."""
+    if location[:1] == ("source",) and len(location) > 1:
+        number, rest = location[1], location[2:]
+        source = f"source[{number}]" if several_sources else "source"
+        location = (source, *(rest[1:] if rest[:1] in (("files",), ("socket",)) else rest))
+    return ".".join(str(part) for part in location) or "spec"
 
 
 def _message(message: str, value: object) -> str:

@@ -31,6 +31,18 @@ CLICKS = {
     "intake": {"files_per_batch": 1},
 }
 
+CLICKS_WITH_IDS = CLICKS | {
+    "schema": "user_id STRING, item_id STRING, category_id STRING, behavior STRING, ts BIGINT, id STRING",
+    "event": {
+        "event_at": "timestamp_seconds(ts)",
+        "visitor_id": "user_id",
+        "item_id": "item_id",
+        "action": "CASE behavior WHEN 'pv' THEN 'view' ELSE behavior END",
+        "event_id": "id",
+    },
+}
+"""Clicks that carry an id of their own, and ids that may be any text."""
+
 
 def make_spec(source: dict[str, Any] | list[Any] | None = None, **sections: Any) -> JobSpec:
     """The design's spec with some sections replaced; one file a batch, exact visitors."""
@@ -86,7 +98,8 @@ def hot_items_of(home: Path, job: str = "clicks") -> dict[int, tuple[bool, list[
     return dict(found)
 
 
-def line_of(click: Click) -> str:
+def line_of(click: Click, with_id: bool = False) -> str:
     """The csv line of a click, as the spec of the design reads it."""
     behaviour = {"view": "pv"}.get(click.action, click.action)
-    return f"{click.visitor or ''},{click.item or ''},1,{behaviour},{click.at}"
+    line = f"{click.visitor or ''},{click.item or ''},1,{behaviour},{click.at}"
+    return f"{line},{click.event_id or ''}" if with_id else line

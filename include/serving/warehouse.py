@@ -95,8 +95,8 @@ class Warehouse:
 
 
 def _named(text: str) -> set[str]:
-    """The tables and views that the text may mean."""
-    return {name for name in ALL if re.search(rf"\b{name}\b", text, re.IGNORECASE)}
+    """The tables and views that the text may mean: those it names, or all where it names none (`SHOW TABLES`)."""
+    return {name for name in ALL if re.search(rf"\b{name}\b", text, re.IGNORECASE)} or {*ALL}
 
 
 def _unknown_table(message: str) -> str:

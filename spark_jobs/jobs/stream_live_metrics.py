@@ -52,7 +52,7 @@ class LiveMetricsSettings(BaseModel):
         return Layout(self.home, self.spec.job)
 
     def directory(self, source: FilesSource) -> Path:
-        return self.home / source.path
+        return self.home / Path(source.path).expanduser()
 
 
 def run(

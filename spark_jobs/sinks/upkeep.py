@@ -68,7 +68,7 @@ def newest_revisions(rows: pa.Table, keys: list[str]) -> pa.Table:
     newest: dict[tuple[Any, ...], int] = {}
     for place, revision in zip(places, revisions, strict=True):
         newest[place] = max(newest.get(place, 0), revision)
-    keep = [newest[place] <= revision + 1 for place, revision in zip(places, revisions, strict=True)]
+    keep = [newest[place] == revision for place, revision in zip(places, revisions, strict=True)]
     return rows.filter(pa.array(keep, pa.bool_()))
 
 

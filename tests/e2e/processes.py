@@ -9,13 +9,20 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 180
+SHORT_LIFE = "-XX:TieredStopAtLevel=1"
+"""A JVM that is killed after a batch or two does not live to see the gain of the second compiler."""
 
 
 def start_driver(home: Path, *arguments: object) -> subprocess.Popen[str]:
     """A driver in a session of its own, so that all of it can be found and killed."""
-    command = [sys.executable, "-m", "tests.e2e.crashing_driver", str(home), *map(str, arguments)]
     return subprocess.Popen(
-        command, cwd=PROJECT, start_new_session=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, "-m", "tests.e2e.crashing_driver", str(home), *map(str, arguments)],
+        cwd=PROJECT,
+        env=os.environ | {"JDK_JAVA_OPTIONS": SHORT_LIFE},
+        start_new_session=True,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
 
 

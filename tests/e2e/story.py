@@ -138,9 +138,10 @@ def numbers_at(home: Path, cut: Cut | None = None) -> dict[str, list[Any]]:
     """All that readers can learn at a cut (the newest one if none is given), without times of work and revisions."""
     warehouse = Warehouse(home, JOB)
     at = cut or warehouse.cut()
+    connection = warehouse.connect(at)
 
     def ask(sql: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = warehouse.sql(sql, at).to_pylist()
+        found: list[dict[str, Any]] = connection.sql(sql).to_arrow_table().to_pylist()
         return found
 
     ledger = ", ".join([*LEDGER, *(f"total_{name}" for name in LEDGER)])
@@ -154,6 +155,7 @@ def numbers_at(home: Path, cut: Cut | None = None) -> dict[str, list[Any]]:
         "hot_items": ask("SELECT * EXCLUDE (revision) FROM hot_items"),
         "batches": ask(f"SELECT id, drained, watermark_before, watermark_after, {ledger} FROM batches WHERE {told}"),
     }
+    connection.close()
     for row in (*found["events"], *found["quarantine"]):
         row["source"] = local_path(row["source"]).name
     return {name: sorted(map(repr, table)) for name, table in found.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
@@ -54,22 +55,11 @@ Act = Callable[[], None]
 
 
 class Stream:
-    """What feeds drivers batch by batch without a query of Spark, of which a session allows only one a checkpoint."""
+    """Feeds drivers batch by batch without a query of Spark, of which a session allows only one a checkpoint."""
 
-    def __init__(self, spark: SparkSession, home: Path) -> None:
+    def __init__(self, home: Path, recipe: Recipe, batches: list[pa.Table]) -> None:
         self.layout = Layout(home, JOB)
-        spec = spec_of_story()
-        source = cast(FilesSource, spec.source[0])
-        empty = spark.createDataFrame([], EMPTY)
-        parser = build_parser(spec, empty)
-        declared = declare_measures(spec.metrics.traffic, parser.parse([empty] * len(spec.source)))
-        self._recipe = Recipe(spec, parser.faults, declared.dimensions, declared.measures)
-        reader = cast(SparkSession, SimpleNamespace(readStream=spark.read))
-        raw = open_files(reader, source, home / source.path)
-        self._frames = lambda name: declared.select(parser.parse([raw.where(F.col("__source").endswith(name))]))
-
-    def batch(self, number: int) -> DataFrame:
-        return self._frames(f"part-{number:05}.csv")
+        self._recipe, self._batches = recipe, batches
 
     def driver(self, reached: Callable[[str], None] = ignore) -> LiveBatches:
         """A new driver: it takes the next epoch and fences the tables."""
@@ -77,7 +67,7 @@ class Stream:
 
     def feed(self, driver: LiveBatches, first: int, last: int) -> None:
         for number in range(first, last + 1):
-            driver.process(self.batch(number), number)
+            driver.process(cast(DataFrame, self._batches[number]), number)
 
     def drain(self, driver: LiveBatches) -> None:
         self.feed(driver, 0, FILES - 1)
@@ -113,19 +103,39 @@ class Sleeper:
         return self._fault
 
 
-@pytest.fixture
-def stream(spark: SparkSession, home: Path) -> Stream:
-    land_story(home, SEED, FILES)
-    return Stream(spark, home)
-
-
 @pytest.fixture(scope="module")
-def wanted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """The numbers of the story that a single driver writes."""
+def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a run of the story by a single driver."""
     home = tmp_path_factory.mktemp("alone")
     land_story(home, SEED, FILES)
     drain(spark, home, spec_of_story())
-    return numbers_at(home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def wanted(alone: Path) -> dict[str, list[Any]]:
+    return numbers_at(alone)
+
+
+@pytest.fixture(scope="module")
+def collected(spark: SparkSession, alone: Path) -> tuple[Recipe, list[pa.Table]]:
+    """The rows of every batch as the stream collects them, one file a batch."""
+    spec = spec_of_story()
+    source = cast(FilesSource, spec.source[0])
+    empty = spark.createDataFrame([], EMPTY)
+    parser = build_parser(spec, empty)
+    declared = declare_measures(spec.metrics.traffic, parser.parse([empty]))
+    reader = cast(SparkSession, SimpleNamespace(readStream=spark.read))
+    raw = open_files(reader, source, alone / source.path)
+    parts = (raw.where(F.col("__source").endswith(f"part-{number:05}.csv")) for number in range(FILES))
+    batches = [live_batches._collect(declared.select(parser.parse([part]))) for part in parts]
+    return Recipe(spec, parser.faults, declared.dimensions, declared.measures), batches
+
+
+@pytest.fixture
+def stream(home: Path, collected: tuple[Recipe, list[pa.Table]], monkeypatch: pytest.MonkeyPatch) -> Stream:
+    monkeypatch.setattr(live_batches, "_collect", lambda rows: rows)
+    return Stream(home, *collected)
 
 
 @pytest.fixture
