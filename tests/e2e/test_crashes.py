@@ -2,6 +2,7 @@
 
 import functools
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from include.serving.warehouse import Warehouse
 from spark_jobs.errors import TidemarkError
 from spark_jobs.jobs import live_batches
 from spark_jobs.sinks import upkeep
@@ -27,7 +29,7 @@ from tests.e2e.story import (
     rewind,
     spec_of_story,
 )
-from tests.harness import Warehouse, drain, rows
+from tests.harness import drain, land_lines, rows
 
 pytestmark = pytest.mark.spark
 FILES = 30
@@ -123,6 +125,21 @@ def test_readers_see_nothing_of_a_first_batch_that_failed(spark: SparkSession, h
         drain(spark, home, spec_of_story(), reached=Trap("before batches", 1, fail))
     assert len(rows(home, "events")) > 0, "its rows are in the table"
     assert {name: found for name, found in numbers_at(home).items() if found} == {}
+
+
+def test_a_replayed_batch_decides_by_the_clock_of_its_first_try(spark: SparkSession, home: Path) -> None:
+    """Else a row from the future that is none any more would be in quarantine and among the events."""
+    spec = spec_of_story()
+    acceptable_in = 4
+    at = int(time.time() + spec.time.max_ahead.total_seconds()) + acceptable_in
+    land_lines(home, [[f"a,1,1,pv,{at}", f"b,1,1,pv,{at - 600}"]])
+    with pytest.raises(TidemarkError, match="planted fault"):
+        drain(spark, home, spec, reached=Trap("after batch record", 1, fail))
+    time.sleep(acceptable_in + 1)
+    drain(spark, home, spec)
+    assert [row["event_id"] for row in rows(home, "events")] == ["b"]
+    assert [row["reason"] for row in rows(home, "quarantine")] == ["future"]
+    assert open_books(home) == []
 
 
 def test_a_death_while_the_drain_is_finished_shows_each_open_window_once(
