@@ -33,6 +33,8 @@ from spark_jobs.transforms.measures import Count, Distinct
 from tests.harness import CLICKS_WITH_IDS, ask, drain, hot_items_of, land_lines, line_of, make_spec, rows, traffic_of
 from tests.oracle import CLASSES, Click, Rules, expect, hot_items, local_day
 
+pytestmark = pytest.mark.full  # minutes; test_random_cuts.py asks the same of three seeds every day
+
 QUIET = settings(
     derandomize=True,
     deadline=None,
