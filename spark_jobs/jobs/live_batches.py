@@ -1,4 +1,4 @@
-"""What happens in a batch of the live stream, from the rows Spark delivers to the row in `batches`."""
+"""What happens to a batch of the live stream, from the rows that Spark delivered to the row in `batches`."""
 
 import hashlib
 import json
@@ -11,10 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from spark_jobs.contracts.events import EVENT_FIELDS
 from spark_jobs.contracts.layout import Layout
 from spark_jobs.contracts.tables import (
     BATCHES,
@@ -29,14 +26,13 @@ from spark_jobs.contracts.tables import (
 from spark_jobs.contracts.windows import DAY, micros, to_instant
 from spark_jobs.errors import LedgerError, SourceError, StaleEpoch
 from spark_jobs.settings import JobSpec
-from spark_jobs.sinks.append_once import decode
 from spark_jobs.sinks.batch_record import BatchRecord, BatchRecords
-from spark_jobs.sinks.epochs import Epoch
+from spark_jobs.sinks.epochs import Epoch, newest_epoch
 from spark_jobs.sinks.live_tables import Cut, LiveTables, finish_appends
 from spark_jobs.sinks.upkeep import EVERY_BATCHES, VACUUM_EVERY_BATCHES, folds, sweep, tidy
 from spark_jobs.sources.files import archive, local_path, planned_files
 from spark_jobs.transforms.classify_arrival import SeenIds
-from spark_jobs.transforms.digest import ORDINAL_BITS, Recipe, Sorted, in_landing_order, sort_rows, tally_rows
+from spark_jobs.transforms.digest import Recipe, Sorted, in_landing_order, sort_rows, tally_rows
 from spark_jobs.transforms.hot_items import HotItems
 from spark_jobs.transforms.traffic import INSTANT, TrafficWindows
 
@@ -115,14 +111,10 @@ class LiveBatches:
             )
             self._seen.remember(held["event_id"].to_pylist(), held["event_at"].cast(pa.int64()).to_numpy())
 
-    def process(self, frame: DataFrame, batch: int) -> None:
-        """The body of `foreachBatch`."""
-        self._reached("after offsets")
-        started = _now()
+    def write(self, rows: pa.Table, batch: int, started: int) -> None:
+        """Put a batch, as `collect` returns it, into all tables."""
         if batch <= self.cut.batch:
-            self._refuse_if_stale()
             return  # whole already; only Spark's own commit was missing
-        rows = _collect(frame)
         files = _files(self._checkpoint, batch)
         record = self._record(files, batch, started)
         if self._seen is not None:
@@ -134,12 +126,15 @@ class LiveBatches:
         oldest = min([started, *(at for at, _ in files.values())])
         self._report(BatchReport(cut, found.counts, len(record.files), started, ended, ended - oldest))
         self._upkeep(batch)
-        self._reached("before commit log")
 
-    def _refuse_if_stale(self) -> None:
-        recorded = self._tables[BATCHES].recorded()
-        if recorded is not None and decode(recorded)[0] > self._epoch.number:
-            raise StaleEpoch(f"the tables belong to epoch {decode(recorded)[0]}, this driver to {self._epoch.number}")
+    def refuse_if_stale(self) -> None:
+        """Raise StaleEpoch if a newer driver took over; a look at one small file."""
+        newest = newest_epoch(self._layout)
+        if newest > self._epoch.number:
+            raise StaleEpoch(
+                f"job {self._layout.job} is in epoch {newest}, this driver in {self._epoch.number}: a newer driver or "
+                "a restore took over; nothing was written, this process ends"
+            )
 
     def _record(self, files: Files, batch: int, started: int) -> BatchRecord:
         """The batch's record; its clock is never behind the times of its own files."""
@@ -233,25 +228,6 @@ class LiveBatches:
         """Let go of threads and windows; Spark holds on to the callback itself."""
         self._tables.close()
         self._traffic.windows.clear()
-
-
-def _collect(frame: DataFrame) -> pa.Table:
-    """All rows of the batch as Arrow, each with its partition and ordinal; the first of a block tells its place.
-
-    Columns that no source declares do not cross from Spark; they are NULL.
-    """
-    first = F.col("row").bitwiseAND((1 << ORDINAL_BITS) - 1) == 0
-    numbered = frame.withColumn("row", F.monotonically_increasing_id())
-    whole = {name.removeprefix("__whole_"): F.col(name) for name in frame.columns if name.startswith("__whole_")}
-    rows = numbered.select(
-        *(whole.get(name, F.col(name)).alias(name) for name in EVENT_FIELDS),
-        "fault",
-        "raw",
-        "row",
-        F.when(first, F.col("__place")).alias("place"),
-        *(name for name in frame.columns if name.startswith("__input_")),
-    )
-    return rows.toArrow()
 
 
 def _files(checkpoint: Path, batch: int) -> Files:

@@ -17,8 +17,9 @@ BAR_WIDTH = 24
 class Progress:
     """Tells after each batch; `files_to_drain` turns the line into a bar."""
 
-    def __init__(self, layout: Layout, files_to_drain: int | None = None, out: TextIO | None = None) -> None:
-        self._layout, self._files_to_drain = layout, files_to_drain
+    def __init__(self, layout: Layout, out: TextIO | None = None) -> None:
+        self._layout = layout
+        self.files_to_drain: int | None = None
         self._out = out or sys.stderr
         self._files = 0
         self._rows = 0
@@ -60,8 +61,8 @@ class Progress:
             else "watermark none",
             ledger_text(report.cut.totals),
         ]
-        if self._files_to_drain:
-            done = min(self._files / self._files_to_drain, 1.0)
+        if self.files_to_drain:
+            done = min(self._files / self.files_to_drain, 1.0)
             filled = round(done * BAR_WIDTH)
             parts.insert(0, f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {done:4.0%}")
         return "  ".join(parts)

@@ -22,11 +22,13 @@ from spark_jobs.contracts.layout import Layout
 from spark_jobs.errors import SourceError, SpecError, TidemarkError
 from spark_jobs.jobs.live_batches import LiveBatches, ignore
 from spark_jobs.jobs.progress import Progress
+from spark_jobs.jobs.read_ahead import ReadAhead
 from spark_jobs.session import open_session
 from spark_jobs.settings import FilesSource, JobSpec, SocketSource
 from spark_jobs.sinks.epochs import lock_job, take_epoch
 from spark_jobs.sinks.json_files import read_json, write_json
-from spark_jobs.sources.files import forget_unplanned, local_path, open_files
+from spark_jobs.sources.checkpoint import step_back
+from spark_jobs.sources.files import local_path, open_files
 from spark_jobs.sources.socket import open_socket
 from spark_jobs.transforms.declare_measures import declare_measures
 from spark_jobs.transforms.digest import Recipe
@@ -78,21 +80,23 @@ def run(
         epoch = take_epoch(layout)
         checkpoint = layout.checkpoint(epoch.checkpoint)
         _keep_shape(checkpoint / "shape.json", spec)
-        for number, source in enumerate(spec.source):
-            if isinstance(source, FilesSource):
-                forget_unplanned(checkpoint, number)
         write_json(layout.process_file, {"pid": os.getpid(), "started": _start_time(), "epoch": epoch.number})
-        progress = Progress(layout, _count_files(settings, checkpoint) if settings.drain else None)
+        progress = Progress(layout)
         batches = LiveBatches(layout, recipe, epoch, reached, progress)
+        step_back(checkpoint, batches.cut.batch)
+        if settings.drain:
+            progress.files_to_drain = _count_files(settings, checkpoint)
+        ahead = ReadAhead(batches, reached)
         try:
             events = declared.select(parser.parse([_open(spark, source, settings) for source in spec.source]))
-            query = _start(events, settings, checkpoint, batches.process)
-            _wait(query, stop)
+            query = _start(events, settings, checkpoint, ahead)
+            _wait(query, ahead, stop)
             if settings.drain:
                 batches.finish_drain()
             progress.finish(batches.cut.totals)
             return batches.cut.totals
         finally:
+            ahead.close()
             batches.close()
     finally:
         if lock is not None:
@@ -121,17 +125,19 @@ def _start(
         raise TidemarkError(first_line(error)) from None
 
 
-def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
+def _wait(query: StreamingQuery, ahead: ReadAhead, stop: threading.Event | None) -> None:
     """Until the query ends by itself or `stop` is set; the batch in hand is finished first."""
     try:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]  # parts of a second are fine
-            if stop and stop.is_set():
+            if ahead.has_failed or (stop and stop.is_set()):
                 while query.status["isTriggerActive"] and query.isActive:
                     time.sleep(POLL_SECONDS / 4)
                 query.stop()
-                return
+                break
     except PySparkException as error:
+        ahead.finish()
         raise _cause(error) from error
+    ahead.finish()
 
 
 def _cause(error: PySparkException) -> Exception:

@@ -19,6 +19,11 @@ class Epoch:
     checkpoint: str
 
 
+def newest_epoch(layout: Layout) -> int:
+    found = read_json(layout.epoch_file)
+    return int(found["epoch"]) if found else 0
+
+
 def take_epoch(layout: Layout) -> Epoch:
     """The next epoch of the job, recorded before it is used; the checkpoint stays the one in use."""
     found = read_json(layout.epoch_file) or {"epoch": 0, "checkpoint": FIRST_CHECKPOINT}

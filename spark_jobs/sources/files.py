@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.settings import FilesSource
+from spark_jobs.sources.checkpoint import positions
 
 NEVER = "365000d"
 """Spark ignores files much older than the newest one, silently, unless their age may be this high."""
@@ -56,23 +56,13 @@ def archive(path: Path, home: Path) -> None:
 
 def planned_files(checkpoint: Path, batch: int) -> list[Path]:
     """The files that Spark planned the batch with, of all sources. One that vanished since it skips without a word."""
-    before = _positions(checkpoint, batch - 1)
+    before = positions(checkpoint, batch - 1)
     return [
         local_path(file["path"])
-        for source, last in _positions(checkpoint, batch).items()
+        for source, last in positions(checkpoint, batch).items()
         for number in range(before.get(source, -1) + 1, last + 1)
         for file in _noted(checkpoint / "sources" / str(source), number)
     ]
-
-
-def _positions(checkpoint: Path, batch: int) -> dict[int, int]:
-    """The last entry of each file source's log that belongs to the batch or one before it."""
-    offsets = checkpoint / "offsets" / str(batch)
-    if not offsets.exists():
-        return {}
-    _, _, *texts = offsets.read_text(encoding="utf-8").splitlines()  # version, settings
-    found = {source: json.loads(text) for source, text in enumerate(texts) if text != "-"}
-    return {source: offset["logOffset"] for source, offset in found.items() if isinstance(offset, dict)}
 
 
 def _noted(log: Path, number: int, block: int = 1 << 20) -> list[dict[str, Any]]:
@@ -84,25 +74,3 @@ def _noted(log: Path, number: int, block: int = 1 << 20) -> list[dict[str, Any]]
         files = [json.loads(line) for line in file.read().split(b"\n")[1:]]  # before it: the version, or half a file
     own = [file for file in files if file["batchId"] == number]
     return own if len(own) < len(files) or block >= size else _noted(log, number, block * 8)
-
-
-def forget_unplanned(checkpoint: Path, source: int) -> None:
-    """Take back what Spark noted of the source's files after the last batch that it planned.
-
-    Spark notes the files of a batch before it plans the batch. After a death in between it would add the next files to
-    them, and the batch would hold more than `files_per_batch`; forgotten, they are found again and cut as they were.
-    """
-    planned = max((number for number, _ in _entries(checkpoint / "offsets")), default=-1)
-    last = _positions(checkpoint, planned).get(source, -1)
-    for number, entry in _entries(checkpoint / "sources" / str(source)):
-        if number > last:
-            entry.unlink()
-            entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
-
-
-def _entries(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The entries of one of Spark's logs, with their numbers; one that sums up all before is `<number>.compact`."""
-    for path in folder.glob("[0-9]*"):
-        number = path.name.removesuffix(".compact")
-        if number.isdigit():
-            yield int(number), path

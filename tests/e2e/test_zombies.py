@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from include.serving.warehouse import Warehouse
@@ -21,6 +22,7 @@ from spark_jobs.contracts.tables import BATCHES, EVENTS, HOT_ITEMS_LIVE
 from spark_jobs.errors import StaleEpoch
 from spark_jobs.jobs import live_batches
 from spark_jobs.jobs.live_batches import LiveBatches, ignore
+from spark_jobs.jobs.read_ahead import collect
 from spark_jobs.jobs.stream_live_metrics import EMPTY
 from spark_jobs.settings import FilesSource
 from spark_jobs.sinks import upkeep
@@ -67,7 +69,7 @@ class Stream:
 
     def feed(self, driver: LiveBatches, first: int, last: int) -> None:
         for number in range(first, last + 1):
-            driver.process(cast(DataFrame, self._batches[number]), number)
+            driver.write(self._batches[number], number, time.time_ns() // 1_000)
 
     def drain(self, driver: LiveBatches) -> None:
         self.feed(driver, 0, FILES - 1)
@@ -128,13 +130,12 @@ def collected(spark: SparkSession, alone: Path) -> tuple[Recipe, list[pa.Table]]
     reader = cast(SparkSession, SimpleNamespace(readStream=spark.read))
     raw = open_files(reader, source, alone / source.path)
     parts = (raw.where(F.col("__source").endswith(f"part-{number:05}.csv")) for number in range(FILES))
-    batches = [live_batches._collect(declared.select(parser.parse([part]))) for part in parts]
+    batches = [collect(declared.select(parser.parse([part]))) for part in parts]
     return Recipe(spec, parser.faults, declared.dimensions, declared.measures), batches
 
 
 @pytest.fixture
-def stream(home: Path, collected: tuple[Recipe, list[pa.Table]], monkeypatch: pytest.MonkeyPatch) -> Stream:
-    monkeypatch.setattr(live_batches, "_collect", lambda rows: rows)
+def stream(home: Path, collected: tuple[Recipe, list[pa.Table]]) -> Stream:
     return Stream(home, *collected)
 
 
@@ -176,7 +177,7 @@ def assert_told_once(home: Path, wanted: dict[str, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["after offsets", "after batch record", *(f"before {table}" for table in TABLES), "after events"]
+    "point", ["before batch record", "after batch record", *(f"before {table}" for table in TABLES), "after events"]
 )
 def test_a_driver_that_slept_at_a_point_writes_nothing(
     stream: Stream, sleeper: Sleeper, home: Path, wanted: dict[str, list[Any]], point: str
@@ -224,9 +225,10 @@ def test_a_driver_that_slept_between_two_batches_writes_nothing(
     stream.feed(old, 0, FROZEN_IN)
     new = stream.driver()
     before = everything(home)
-    for number in (FROZEN_IN, FROZEN_IN + 1):
-        with pytest.raises(StaleEpoch):
-            stream.feed(old, number, number)
+    with pytest.raises(StaleEpoch):
+        old.refuse_if_stale()
+    with pytest.raises(StaleEpoch):
+        stream.feed(old, FROZEN_IN + 1, FROZEN_IN + 1)
     with pytest.raises(StaleEpoch):
         old.finish_drain()
     assert everything(home) == before

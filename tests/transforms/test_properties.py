@@ -21,7 +21,6 @@ from spark_jobs.contracts.events import Fault, Reason
 from spark_jobs.contracts.layout import Layout
 from spark_jobs.contracts.tables import LEDGER
 from spark_jobs.contracts.windows import SECOND, Sliding
-from spark_jobs.jobs import live_batches
 from spark_jobs.jobs.live_batches import LiveBatches
 from spark_jobs.settings import JobSpec
 from spark_jobs.sinks.epochs import Epoch
@@ -277,25 +276,16 @@ def recipe_of(spec: JobSpec) -> Recipe:
     return Recipe(spec, FAULTS, {}, measures)
 
 
-@pytest.fixture
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_batches, "_collect", as_delivered)
-
-
 @SOME
 @given(logs(least_batches=3, least_rows=3), st.data())
-def test_drivers_that_end_or_die_anywhere_leave_what_the_oracle_gives(
-    without_spark: None, log: Log, data: st.DataObject
-) -> None:
+def test_drivers_that_end_or_die_anywhere_leave_what_the_oracle_gives(log: Log, data: st.DataObject) -> None:
     let_drivers_die(log, data)
 
 
 @pytest.mark.full
 @settings(QUIET, max_examples=300)
 @given(logs(), st.data())
-def test_many_drivers_that_end_or_die_anywhere_leave_what_the_oracle_gives(
-    without_spark: None, log: Log, data: st.DataObject
-) -> None:
+def test_many_drivers_that_end_or_die_anywhere_leave_what_the_oracle_gives(log: Log, data: st.DataObject) -> None:
     let_drivers_die(log, data)
 
 
@@ -321,11 +311,11 @@ def let_drivers_die(log: Log, data: st.DataObject) -> None:
             point = data.draw(st.sampled_from(POINTS), label=f"death in batch {number}")
             trap[:] = [point] if point else []
             try:
-                driver.process(batch, number)  # type: ignore[arg-type]
+                driver.write(as_delivered(batch), number, time.time_ns() // 1_000)
             except Died:
                 driver.close()
                 driver = start()
-                driver.process(batch, number)  # type: ignore[arg-type]
+                driver.write(as_delivered(batch), number, time.time_ns() // 1_000)
         trap.clear()
         driver.finish_drain()
         driver.close()

@@ -1,0 +1,66 @@
+"""Spark reads the next batch while the one before is written: no core waits for the other's work.
+
+Spark's log of finished batches is therefore ahead of the tables by at most one. The tables decide: `step_back` brings
+the log in line with them at every start.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.contracts.events import EVENT_FIELDS
+from spark_jobs.jobs.live_batches import LiveBatches
+from spark_jobs.transforms.digest import ORDINAL_BITS
+
+
+class ReadAhead:
+    """The body of `foreachBatch`, and the one batch that is being written behind it."""
+
+    def __init__(self, batches: LiveBatches, reached: Callable[[str], None]) -> None:
+        self._batches, self._reached = batches, reached
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch")
+        self._in_hand: Future[None] | None = None
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        self._reached("after offsets")
+        started = time.time_ns() // 1_000
+        rows = collect(frame)
+        self.finish()
+        self._batches.refuse_if_stale()
+        self._in_hand = self._writer.submit(self._batches.write, rows, batch, started)
+        self._reached("before commit log")
+
+    @property
+    def has_failed(self) -> bool:
+        return self._in_hand is not None and self._in_hand.done() and self._in_hand.exception() is not None
+
+    def finish(self) -> None:
+        """Wait for the batch in hand; its fault is raised here."""
+        if self._in_hand is not None:
+            self._in_hand.result()
+
+    def close(self) -> None:
+        self._writer.shutdown()
+
+
+def collect(frame: DataFrame) -> pa.Table:
+    """All rows of the batch as Arrow, each with its partition and ordinal; the first of a block tells its place.
+
+    Columns that no source declares do not cross from Spark; they are NULL.
+    """
+    first = F.col("row").bitwiseAND((1 << ORDINAL_BITS) - 1) == 0
+    numbered = frame.withColumn("row", F.monotonically_increasing_id())
+    whole = {name.removeprefix("__whole_"): F.col(name) for name in frame.columns if name.startswith("__whole_")}
+    rows = numbered.select(
+        *(whole.get(name, F.col(name)).alias(name) for name in EVENT_FIELDS),
+        "fault",
+        "raw",
+        "row",
+        F.when(first, F.col("__place")).alias("place"),
+        *(name for name in frame.columns if name.startswith("__input_")),
+    )
+    return rows.toArrow()
