@@ -19,7 +19,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-SAMPLE_SECONDS = 0.1
+SAMPLE_SECONDS = 0.2
+NOTABLE_GROWTH = 1.03
 LINGER_SECONDS = 15.0
 """So long may processes outlive the command before they are ended."""
 _PR_SET_CHILD_SUBREAPER = 36
@@ -58,8 +59,8 @@ def tail(log: Path, lines: int = 15) -> str:
 class _PeakMemory(threading.Thread):
     """The highest memory of all descendants of this process, sampled until `stop` is called.
 
-    The resident sizes are cheap to read and rise with the exact figure, which takes the kernel milliseconds for each
-    gigabyte: it is read only when they reach a new high.
+    The resident sizes are cheap to read and rise with the exact figure. That one takes the kernel tens of milliseconds
+    for each gigabyte, in which the process cannot map memory: it is read only at a notable new high.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class _PeakMemory(threading.Thread):
         while not self._stopped.wait(SAMPLE_SECONDS):
             processes = list(_descendants(os.getpid()))
             resident = sum(_resident_bytes(pid) for pid in processes)
-            if resident > self._highest_resident:
+            if resident > self._highest_resident * NOTABLE_GROWTH:
                 self._highest_resident = resident
                 self.peak_bytes = max(self.peak_bytes, sum(_proportional_bytes(pid) for pid in processes))
 

@@ -13,7 +13,24 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 CLASSES = PROJECT / "jars" / "classes.jsa"
 """Made by set-up; a JVM that cannot use it starts without."""
 
-JAVA_OPTIONS = f"-XX:+UseParallelGC -XX:-UsePerfData -Dlog4j2.configurationFile={LOGGING.as_uri()}"
+COMPILE_WHAT_IS_HOT = {
+    "Tier3InvocationThreshold": 1_000,
+    "Tier3MinInvocationThreshold": 500,
+    "Tier3CompileThreshold": 4_000,
+    "Tier4InvocationThreshold": 20_000,
+    "Tier4MinInvocationThreshold": 3_000,
+    "Tier4CompileThreshold": 40_000,
+}
+"""Four to five times Java's own: Spark's planner is large, and compiling all of it takes a core for many seconds."""
+
+JAVA_OPTIONS = " ".join(
+    [
+        "-XX:+UseParallelGC",
+        "-XX:-UsePerfData",
+        *(f"-XX:{name}={value}" for name, value in COMPILE_WHAT_IS_HOT.items()),
+        f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+    ]
+)
 BLOCK_BYTES = 64 << 20
 
 _CONF = {

@@ -12,9 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.contracts.events import EVENT_FIELDS
 from spark_jobs.jobs.live_batches import LiveBatches
-from spark_jobs.transforms.digest import ORDINAL_BITS
+from spark_jobs.transforms.digest import EVENT_TYPES, ORDINAL_BITS
 
 
 class ReadAhead:
@@ -50,17 +49,14 @@ class ReadAhead:
 def collect(frame: DataFrame) -> pa.Table:
     """All rows of the batch as Arrow, each with its partition and ordinal; the first of a block tells its place.
 
-    Columns that no source declares do not cross from Spark; they are NULL.
+    Fields that no source declares do not cross from Spark; they are NULL.
     """
     first = F.col("row").bitwiseAND((1 << ORDINAL_BITS) - 1) == 0
+    place = F.concat_ws(" ", "__block", "__header", "__source")
+    kept = [name for name in frame.columns if name not in ("__block", "__header", "__source")]
     numbered = frame.withColumn("row", F.monotonically_increasing_id())
-    whole = {name.removeprefix("__whole_"): F.col(name) for name in frame.columns if name.startswith("__whole_")}
-    rows = numbered.select(
-        *(whole.get(name, F.col(name)).alias(name) for name in EVENT_FIELDS),
-        "fault",
-        "raw",
-        "row",
-        F.when(first, F.col("__place")).alias("place"),
-        *(name for name in frame.columns if name.startswith("__input_")),
-    )
-    return rows.toArrow()
+    rows = numbered.select(*kept, "row", F.when(first, place).alias("place")).toArrow()
+    for name, kind in EVENT_TYPES.items():
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
+    return rows

@@ -33,7 +33,7 @@ from spark_jobs.sources.socket import open_socket
 from spark_jobs.transforms.declare_measures import declare_measures
 from spark_jobs.transforms.digest import Recipe
 from spark_jobs.transforms.expressions import first_line
-from spark_jobs.transforms.parse_events import build_parser
+from spark_jobs.transforms.parse_events import build_parser, leave_spark
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
@@ -89,7 +89,7 @@ def run(
         ahead = ReadAhead(batches, reached)
         try:
             events = declared.select(parser.parse([_open(spark, source, settings) for source in spec.source]))
-            query = _start(events, settings, checkpoint, ahead)
+            query = _start(leave_spark(events, spec), settings, checkpoint, ahead)
             _wait(query, ahead, stop)
             if settings.drain:
                 batches.finish_drain()

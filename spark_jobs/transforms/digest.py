@@ -18,6 +18,7 @@ from spark_jobs.transforms.measures import Measure
 from spark_jobs.transforms.traffic import INSTANT, tally_traffic
 
 TEXTS = {name: pa.string() for name in EVENT_FIELDS if name not in ("event_at", "properties")}
+EVENT_TYPES = {"event_at": INSTANT, **TEXTS, "properties": pa.map_(pa.string(), pa.string())}
 ORDINAL_BITS = 33
 """`monotonically_increasing_id` holds the partition above these bits and the row's ordinal in it below."""
 

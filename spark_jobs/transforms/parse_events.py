@@ -166,13 +166,29 @@ def _events(frame: DataFrame, source: Source, first_fault: int, spec: JobSpec, w
     rows = rows.select(*RAW, *EVENT_FIELDS, *numbers, fault.alias("fault"))
     ahead = F.col("event_at") > F.expr(f"timestamp_micros(unix_micros(__arrived) + {micros(spec.time.max_ahead)}L)")
     keep_raw = F.col("fault").isNotNull() | ahead
-    place = F.concat_ws(" ", F.col("__block"), F.lit(int(source.options.header)), F.col("__source"))
     return rows.select(
         *EVENT_FIELDS,
         *numbers,
         "fault",
         F.when(keep_raw, F.col("__value")).alias("raw"),
-        place.alias("__place"),
+        "__block",
+        F.lit(int(source.options.header)).alias("__header"),
+        "__source",
+    )
+
+
+def leave_spark(events: DataFrame, spec: JobSpec) -> DataFrame:
+    """Only what the batch needs: fields that some source declares, ids as numbers where they are, measures' inputs."""
+    declared = {field for source in spec.source for field in source.event.declared()}
+    whole = {name.removeprefix("__whole_"): name for name in events.columns if name.startswith("__whole_")}
+    return events.select(
+        *(F.col(whole.get(field, field)).alias(field) for field in EVENT_FIELDS if field in declared),
+        "fault",
+        "raw",
+        "__block",
+        "__header",
+        "__source",
+        *(name for name in events.columns if name.startswith("__input_")),
     )
 
 

@@ -32,7 +32,7 @@ from spark_jobs.sinks.json_files import read_json, write_json
 from spark_jobs.sources.files import open_files
 from spark_jobs.transforms.declare_measures import declare_measures
 from spark_jobs.transforms.digest import Recipe
-from spark_jobs.transforms.parse_events import build_parser
+from spark_jobs.transforms.parse_events import build_parser, leave_spark
 from tests.e2e.processes import end_of, start_driver
 from tests.e2e.story import (
     JOB,
@@ -130,7 +130,7 @@ def collected(spark: SparkSession, alone: Path) -> tuple[Recipe, list[pa.Table]]
     reader = cast(SparkSession, SimpleNamespace(readStream=spark.read))
     raw = open_files(reader, source, alone / source.path)
     parts = (raw.where(F.col("__source").endswith(f"part-{number:05}.csv")) for number in range(FILES))
-    batches = [collect(declared.select(parser.parse([part]))) for part in parts]
+    batches = [collect(leave_spark(declared.select(parser.parse([part])), spec)) for part in parts]
     return Recipe(spec, parser.faults, declared.dimensions, declared.measures), batches
 
 

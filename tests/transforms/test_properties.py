@@ -6,6 +6,7 @@ with drivers that end or die between and within batches.
 
 import itertools
 import tempfile
+import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
