@@ -52,6 +52,8 @@ _CONF = {
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Hadoop's own starts a process to set the permissions of each file it creates: 10 ms for every entry of a log.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
@@ -71,10 +73,12 @@ def open_session(spec: JobSpec, home: Path) -> SparkSession:
         "spark.sql.shuffle.partitions": str(spec.resources.shuffle_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(spec.savepoints.retained_batches),
         "spark.driver.extraJavaOptions": _java_options(),
-        "spark.jars": ",".join(jars),
+        "spark.driver.extraClassPath": ":".join(jars),  # the file system is needed before `spark.jars` are loaded
         "spark.sql.warehouse.dir": str(home / "spark"),
         "spark.local.dir": str(home / "spark"),
     }
+    if not spec.resources.master.startswith("local"):
+        settings["spark.jars"] = ",".join(jars)
     for key, value in (settings | spec.resources.conf).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
