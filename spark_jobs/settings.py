@@ -1,5 +1,6 @@
 """A job's spec: frozen models of `include/job_specs/<job>.yaml`, read once at the entry point."""
 
+import hashlib
 import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
@@ -335,6 +336,12 @@ class JobSpec(Section):
     savepoints: SavepointsSection = SavepointsSection()
     notify: NotifySection = NotifySection()
     resources: ResourcesSection = ResourcesSection()
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that a running driver would have to be started anew for."""
+        deciding = self.model_dump_json(by_alias=True, include={"source", "time", "metrics", "resources", "savepoints"})
+        return hashlib.sha256(deciding.encode()).hexdigest()[:16]
 
     @model_validator(mode="after")
     def _sources_fit_time(self) -> Self:

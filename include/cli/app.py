@@ -5,6 +5,7 @@ import sys
 import typer
 
 from include.cli.doctor import doctor
+from include.cli.job import job_app, supervise
 from include.cli.land import land
 from include.cli.produce import produce
 from include.cli.query import query
@@ -18,8 +19,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, land, produce, query, doctor):
+for command in (run, supervise, land, produce, query, doctor):
     app.command()(command)
+app.add_typer(job_app, name="job")
 
 
 def main() -> None:

@@ -41,8 +41,40 @@ class Layout:
     def lock_file(self) -> Path:
         return self.job_home / "lock"
 
+    @property
+    def settings_file(self) -> Path:
+        """What the driver was started with."""
+        return self.job_home / "settings.json"
+
+    @property
+    def ended_file(self) -> Path:
+        return self.job_home / "ended.json"
+
+    @property
+    def desired_file(self) -> Path:
+        return self.job_home / "desired.json"
+
+    @property
+    def incidents_file(self) -> Path:
+        return self.job_home / "incidents.jsonl"
+
+    @property
+    def log_file(self) -> Path:
+        return self.job_home / "driver.log"
+
+    @property
+    def inbox(self) -> Path:
+        return self.job_home / "inbox"
+
+    @property
+    def outbox(self) -> Path:
+        return self.job_home / "outbox"
+
     def generation(self, number: int) -> Path:
         return self.warehouse / "generations" / str(number)
 
     def checkpoint(self, name: str) -> Path:
         return self.job_home / "checkpoints" / name
+
+    def shape_file(self, checkpoint: str) -> Path:
+        return self.checkpoint(checkpoint) / "shape.json"

@@ -1,6 +1,7 @@
 """What people see of a running stream: `progress.json` after every batch, and lines on the terminal."""
 
 import sys
+import threading
 import time
 from typing import Any, TextIO
 
@@ -22,6 +23,8 @@ class Progress:
         self.files_to_drain: int | None = None
         self._out = out or sys.stderr
         self._files = 0
+        self._last: dict[str, Any] = {"batch": None}
+        self._writing = threading.Lock()
         self._rows = 0
         self._began = time.monotonic()
         self._told = 0.0
@@ -29,11 +32,21 @@ class Progress:
     def __call__(self, report: BatchReport) -> None:
         self._files += report.files
         self._rows += report.counts["read"]
-        write_json(self._layout.progress_file, self._state(report))
+        self._last = self._state(report)
+        self.beat(None)
         now = time.monotonic()
         if now - self._told >= LINE_EVERY_SECONDS:
             self._told = now
             self._tell(self._line(report))
+
+    def beat(self, in_hand_since: int | None) -> None:
+        """Show that the driver lives, and since when it has had the same batch in hand (None: the source is idle)."""
+        beat = {
+            "heartbeat_at": to_instant(time.time_ns() // 1_000).isoformat(),
+            "in_hand_since": None if in_hand_since is None else to_instant(in_hand_since).isoformat(),
+        }
+        with self._writing:
+            write_json(self._layout.progress_file, self._last | beat)
 
     def _state(self, report: BatchReport) -> dict[str, Any]:
         seconds = max(report.ended - report.started, 1) / SECOND
@@ -41,7 +54,7 @@ class Progress:
             "batch": report.cut.batch,
             "epoch": report.cut.epoch,
             "batch_started_at": to_instant(report.started).isoformat(),
-            "heartbeat_at": to_instant(report.ended).isoformat(),
+            "committed_at": to_instant(report.ended).isoformat(),
             "batch_seconds": round(seconds, 3),
             "rows_per_second": round(report.counts["read"] / seconds),
             "lag_seconds": round(report.waited / SECOND, 3),

@@ -30,15 +30,26 @@ class ReadAhead:
         self._batches, self._reached = batches, reached
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch")
         self._in_hand: Future[None] | None = None
+        self._begun: dict[int, int] = {}
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         self._reached("after offsets")
         started = time.time_ns() // 1_000
+        self._begun[batch] = started
         rows = collect(frame)
         self.finish()
         self._batches.refuse_if_stale()
-        self._in_hand = self._writer.submit(self._batches.write, rows, batch, started)
+        self._in_hand = self._writer.submit(self._write, rows, batch, started)
         self._reached("before commit log")
+
+    def _write(self, rows: pa.Table, batch: int, started: int) -> None:
+        self._batches.write(rows, batch, started)
+        del self._begun[batch]
+
+    @property
+    def in_hand_since(self) -> int | None:
+        """When the oldest batch that is not whole yet was begun."""
+        return min(self._begun.values(), default=None)
 
     @property
     def has_failed(self) -> bool:

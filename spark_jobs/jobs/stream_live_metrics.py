@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,14 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.contracts.layout import Layout
-from spark_jobs.errors import SourceError, SpecError, TidemarkError
+from spark_jobs.errors import JobLocked, SourceError, SpecError, TidemarkError
 from spark_jobs.jobs.live_batches import LiveBatches, ignore
 from spark_jobs.jobs.progress import Progress
 from spark_jobs.jobs.read_ahead import ReadAhead
+from spark_jobs.jobs.ticker import Ticker
 from spark_jobs.session import open_session
 from spark_jobs.settings import FilesSource, JobSpec, SocketSource
 from spark_jobs.sinks.epochs import lock_job, take_epoch
 from spark_jobs.sinks.json_files import read_json, write_json
+from spark_jobs.sinks.shape import keep_shape
 from spark_jobs.sources.checkpoint import step_back
 from spark_jobs.sources.files import local_path, open_files
 from spark_jobs.sources.socket import open_socket
@@ -79,14 +82,17 @@ def run(
     try:
         epoch = take_epoch(layout)
         checkpoint = layout.checkpoint(epoch.checkpoint)
-        _keep_shape(checkpoint / "shape.json", spec)
-        write_json(layout.process_file, {"pid": os.getpid(), "started": _start_time(), "epoch": epoch.number})
+        keep_shape(layout.shape_file(epoch.checkpoint), spec)
+        write_json(layout.process_file, (read_json(layout.process_file) or {}) | _identity() | {"epoch": epoch.number})
         progress = Progress(layout)
         batches = LiveBatches(layout, recipe, epoch, reached, progress)
         step_back(checkpoint, batches.cut.batch)
         if settings.drain:
             progress.files_to_drain = _count_files(settings, checkpoint)
         ahead = ReadAhead(batches, reached)
+        stop = stop or threading.Event()
+        ticker = Ticker(layout, lambda: progress.beat(ahead.in_hand_since), {"stop": lambda _: _ask(stop)})
+        ticker.start()
         try:
             events = declared.select(parser.parse([_open(spark, source, settings) for source in spec.source]))
             query = _start(leave_spark(events, spec), settings, checkpoint, ahead)
@@ -98,6 +104,7 @@ def run(
         finally:
             ahead.close()
             batches.close()
+            ticker.close()
     finally:
         if lock is not None:
             lock.close()
@@ -125,11 +132,16 @@ def _start(
         raise TidemarkError(first_line(error)) from None
 
 
-def _wait(query: StreamingQuery, ahead: ReadAhead, stop: threading.Event | None) -> None:
+def _ask(stop: threading.Event) -> dict[str, str]:
+    stop.set()
+    return {"answer": "stops after the batch in hand"}
+
+
+def _wait(query: StreamingQuery, ahead: ReadAhead, stop: threading.Event) -> None:
     """Until the query ends by itself or `stop` is set; the batch in hand is finished first."""
     try:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]  # parts of a second are fine
-            if ahead.has_failed or (stop and stop.is_set()):
+            if ahead.has_failed or stop.is_set():
                 while query.status["isTriggerActive"] and query.isActive:
                     time.sleep(POLL_SECONDS / 4)
                 query.stop()
@@ -159,32 +171,6 @@ def _cause(error: PySparkException) -> Exception:
     return TidemarkError("; ".join(told))
 
 
-def _keep_shape(path: Path, spec: JobSpec) -> None:
-    """Refuse to go on with tallies that mean something else: Spark itself would accept the change silently."""
-    traffic, hot = spec.metrics.traffic, spec.metrics.hot_items
-    shape = {
-        "time.by": spec.time.by,
-        "time.zone": spec.time.zone,
-        "metrics.traffic.grains": list(traffic.grains),
-        "metrics.traffic.by": traffic.by,
-        "metrics.hot_items.length": str(hot.length),
-        "metrics.hot_items.slide": str(hot.slide),
-        "metrics.hot_items.action": hot.action,
-        "source (number, kinds and places)": [s.place for s in spec.source],
-    } | {
-        f"metrics.traffic.measures.{name}": measure.model_dump(exclude_none=True)
-        for name, measure in traffic.all_measures.items()
-    }
-    kept = read_json(path) or {}
-    for field, value in kept.items():
-        if field in shape and shape[field] != value:
-            raise SpecError(
-                f"{field} was {value!r} when job {spec.job} began and is {shape[field]!r} now; old numbers would not "
-                "fit: change it back, or run the new spec under another job name"
-            )
-    write_json(path, kept | shape)
-
-
 def _count_files(settings: LiveMetricsSettings, checkpoint: Path) -> int:
     """Files that a drain has before it, for the bar."""
     there = sum(
@@ -199,9 +185,9 @@ def _count_files(settings: LiveMetricsSettings, checkpoint: Path) -> int:
     return max(there - logged, 1)
 
 
-def _start_time() -> int:
-    """When this process started, in clock ticks since boot: with the pid it names the process for good."""
-    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+def _identity() -> dict[str, int]:
+    """The pid, and when the process started in clock ticks since boot: together they name it for good."""
+    return {"pid": os.getpid(), "started": int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])}
 
 
 def main(arguments: list[str]) -> int:
@@ -211,12 +197,23 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         settings = LiveMetricsSettings.model_validate_json(Path(arguments[0]).read_text(encoding="utf-8"))
-        spark = open_session(settings.spec, settings.home)
-        run(spark, settings, stop=stop)
-    except (TidemarkError, ValidationError, OSError) as error:
+    except (ValidationError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
+    code, reason = 0, ""
+    try:
+        spark = open_session(settings.spec, settings.home)
+        run(spark, settings, stop=stop)
+        reason = "stopped as asked" if stop.is_set() else "the input is used up"
+    except JobLocked as error:  # another driver lives: what it says of itself stays
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        told = isinstance(error, TidemarkError | OSError)
+        code, reason = 1, str(error) if told else f"{type(error).__name__}: {error}"
+        print(f"error: {reason}" if told else traceback.format_exc(), file=sys.stderr)
+    write_json(settings.layout.ended_file, _identity() | {"code": code, "reason": reason})
+    return code
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ def newest_epoch(layout: Layout) -> int:
     return int(found["epoch"]) if found else 0
 
 
+def current_checkpoint(layout: Layout) -> str:
+    found = read_json(layout.epoch_file)
+    return str(found["checkpoint"]) if found else FIRST_CHECKPOINT
+
+
 def take_epoch(layout: Layout) -> Epoch:
     """The next epoch of the job, recorded before it is used; the checkpoint stays the one in use."""
     found = read_json(layout.epoch_file) or {"epoch": 0, "checkpoint": FIRST_CHECKPOINT}
