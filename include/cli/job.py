@@ -60,7 +60,7 @@ for _name, _ask, _fulfilled, _help in (
         "suspend",
         wishes.suspend,
         {JobPhase.SUSPENDED},
-        "Stop the job after the batch in hand; `resume` goes on from there.",
+        "Stop the job after the batch in hand; `resume` goes on.",
     ),
     ("resume", wishes.resume, _UP, "Go on with a suspended job, or with one whose restart strategy gave up."),
     ("cancel", wishes.cancel, {JobPhase.CANCELLED}, "Stop the job after the batch in hand, for good; its tables stay."),
