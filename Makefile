@@ -24,3 +24,4 @@ demo: setup ## a minute of live clicks with planted faults, and what the stream 
 
 bench: setup ## the same windows on this project, Spark, Flink and DuckDB
 	.venv/bin/python -m benchmarks.run
+	.venv/bin/python -m benchmarks.run --paced
