@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-full demo bench
+.PHONY: help setup check test test-full up down demo bench
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -18,6 +18,12 @@ test: setup ## the tests of every day, a few minutes
 
 test-full: setup ## all tests, with every crash point and long runs
 	.venv/bin/python -m pytest -q
+
+up: setup ## Airflow on this machine; prints its address and where the passwords are
+	.venv/bin/tidemark up
+
+down: ## ends Airflow; streams go on
+	.venv/bin/tidemark down
 
 demo: setup ## a minute of live clicks with planted faults, and what the stream made of them
 	.venv/bin/python scripts/demo.py

@@ -10,6 +10,7 @@ from include.cli.land import land
 from include.cli.produce import produce
 from include.cli.query import query
 from include.cli.run import run
+from include.cli.stack import down, status, up
 from include.errors import UsageError
 from spark_jobs.errors import TidemarkError
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, supervise, land, produce, query, doctor):
+for command in (up, down, status, run, supervise, land, produce, query, doctor):
     app.command()(command)
 app.add_typer(job_app, name="job")
 
