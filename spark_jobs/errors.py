@@ -17,6 +17,10 @@ class StaleEpoch(TidemarkError):
     """A newer driver or a restore owns the tables; this process must end."""
 
 
+class OutOfStep(TidemarkError):
+    """Spark's logs and the tables disagree on which batch comes next."""
+
+
 class LedgerError(TidemarkError):
     """A row was read and is in no class, or in two."""
 

@@ -11,7 +11,7 @@ from include.cli.output import emit
 from include.clients.supervision import Supervision
 from include.errors import UsageError
 from include.lifecycle import wishes
-from include.lifecycle.model import Decision, JobPhase, Observation, Wait
+from include.lifecycle.model import Decision, JobPhase, Observation, Wait, why
 from include.settings import load_spec, resolve_home
 from spark_jobs.contracts.layout import Layout
 from spark_jobs.sinks.json_files import read_json
@@ -72,16 +72,16 @@ for _name, _ask, _fulfilled, _help in (
 def supervise(job: JobArgument, spec: SpecOption = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Keep a job as its spec says until Ctrl-C, without Airflow; the stream goes on when this ends."""
     watch = _supervision(job, spec, home)
-    told: tuple[str, str] | None = None
+    told = ""
     while True:
         seen, decision = watch.step()
-        phase, why = str(decision.phase), _why(decision)
-        if told is None or told[0] != phase:
-            value = {"at": seen.now, "job": job, "phase": phase, "why": why}
-            emit(value, as_json, f"{seen.now:%H:%M:%S}  {job}  {phase}  {why}")
-        told = (phase, why)
+        phase, reason = str(decision.phase), why(decision.action)
+        if told != phase:
+            value = {"at": seen.now, "job": job, "phase": phase, "why": reason}
+            emit(value, as_json, f"{seen.now:%H:%M:%S}  {job}  {phase}  {reason}")
+        told = phase
         if decision.phase is JobPhase.FAILED:
-            raise UsageError(f"job {job} failed: {why}; `tidemark job resume {job}` clears it")
+            raise UsageError(f"job {job} failed: {reason}; `tidemark job resume {job}` clears it")
         time.sleep(decision.action.seconds if isinstance(decision.action, Wait) else 0.1)
 
 
@@ -93,9 +93,10 @@ def describe(layout: Layout, seen: Observation, decision: Decision) -> dict[str,
         "job": layout.job,
         "phase": str(decision.phase),
         "since": since.isoformat(timespec="seconds"),
-        "why": _why(decision),
+        "why": why(decision.action),
         "pid": seen.process.pid if seen.process and seen.is_alive else None,
-        "restarts": sum(1 for incident in seen.incidents if incident.kind == "failure"),
+        "failures": sum(1 for incident in seen.incidents if incident.kind == "failure"),
+        "restarts": max(sum(1 for incident in seen.incidents if incident.kind == "deployed") - 1, 0),
         **{
             key: progress.get(key)
             for key in ("batch", "epoch", "committed_at", "rows_per_second", "lag_seconds", "watermark", "ledger")
@@ -106,17 +107,13 @@ def describe(layout: Layout, seen: Observation, decision: Decision) -> dict[str,
 
 def _text(told: dict[str, Any]) -> str:
     lines = [f"{told['job']}: {told['phase']} since {told['since']} ({told['why']})"]
-    lines.append(f"  pid {told['pid'] or 'none'}, {told['restarts']} failures so far")
+    lines.append(f"  pid {told['pid'] or 'none'}, {told['failures']} failures, {told['restarts']} restarts so far")
     if told["batch"] is not None:
         lines.append(
             f"  batch {told['batch']} at {told['committed_at']}, {told['rows_per_second']:,} rows/s, "
             f"lag {told['lag_seconds']} s, watermark {told['watermark']}"
         )
     return "\n".join([*lines, *(f"  {line}" for line in told["incidents"])])
-
-
-def _why(decision: Decision) -> str:
-    return decision.action.why if isinstance(decision.action, Wait) else decision.action.reason
 
 
 def _supervision(job: str, spec: Any, home: Any) -> Supervision:
@@ -128,14 +125,16 @@ def _supervision(job: str, spec: Any, home: Any) -> Supervision:
 
 def _carry_out(watch: Supervision, fulfilled: frozenset[JobPhase]) -> None:
     """Act until the wish is fulfilled, as a supervisor would; where one is at work, both together do no more."""
-    sections = load_spec(watch.job, watch.spec_file).supervise
-    deadline = time.monotonic() + (sections.stop_within + sections.stall_after).total_seconds()
+    limits = watch.spec.supervise
+    deadline = time.monotonic() + (limits.stop_within + limits.stall_after).total_seconds()
     while True:
         _, decision = watch.step()
         if decision.phase in fulfilled and isinstance(decision.action, Wait):
             return
         if decision.phase is JobPhase.FAILED:
-            raise UsageError(f"job {watch.job} failed: {_why(decision)}")
+            raise UsageError(f"job {watch.job} failed: {why(decision.action)}")
         if time.monotonic() > deadline:
-            raise UsageError(f"job {watch.job} is still {decision.phase}: {_why(decision)}; see `tidemark job status`")
+            raise UsageError(
+                f"job {watch.job} is still {decision.phase}: {why(decision.action)}; see `tidemark job status`"
+            )
         time.sleep(0.1)

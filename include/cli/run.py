@@ -30,7 +30,7 @@ def run(
         if isinstance(source, FilesSource):
             source_path(root, source)
     layout = Layout(root, job)
-    settings = layout.settings_file
+    settings = layout.job_home / "run.json"
     body = {"home": str(root), "spec": loaded.model_dump(mode="json", by_alias=True, exclude_none=True), "drain": drain}
     write_json(settings, body)
     code = _follow([sys.executable, "-m", "spark_jobs.jobs.stream_live_metrics", str(settings)])

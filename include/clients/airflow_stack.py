@@ -21,6 +21,7 @@ from include.errors import UsageError
 from include.lifecycle.model import Process
 from include.settings import PROJECT
 from spark_jobs.sinks.json_files import read_json, write_json
+from spark_jobs.sinks.processes import start_ticks
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -208,12 +209,11 @@ class AirflowStack:
                 stderr=log,
                 start_new_session=True,
             )
-        started = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
         held = read_json(self._stack_file) or {"parts": {}}
         held |= {"url": url, "port": port}
         held["parts"][part.name] = {
             "pid": process.pid,
-            "started": started,
+            "started": start_ticks(process.pid),
             "started_at": datetime.now(UTC).isoformat(),
         }
         write_json(self._stack_file, held)

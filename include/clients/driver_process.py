@@ -3,14 +3,12 @@
 import fcntl
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 
 from include.errors import UsageError
 from include.lifecycle.model import Process
@@ -19,6 +17,7 @@ from spark_jobs.contracts.layout import Layout
 from spark_jobs.jobs.ticker import shorten
 from spark_jobs.settings import JobSpec
 from spark_jobs.sinks.json_files import write_json
+from spark_jobs.sinks.processes import identity, start_ticks
 
 DEATH_SECONDS = 10.0
 
@@ -26,12 +25,8 @@ DEATH_SECONDS = 10.0
 def is_alive(process: Process) -> bool:
     """Whether the very process runs; a pid that another process has now is not it, nor is one that only waits to be
     buried."""
-    try:
-        _reap(process.pid)
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return False
-    return fields[0] not in "ZX" and int(fields[19]) == process.started
+    _reap(process.pid)
+    return start_ticks(process.pid) == process.started
 
 
 def start_driver(layout: Layout, spec: JobSpec, fingerprint: str) -> Process:
@@ -50,27 +45,20 @@ def start_driver(layout: Layout, spec: JobSpec, fingerprint: str) -> Process:
             stderr=log,
             start_new_session=True,
         )
-    started = int(Path(f"/proc/{driver.pid}/stat").read_text().rpartition(")")[2].split()[19])
-    process = Process(driver.pid, started, datetime.now(UTC), fingerprint)
-    write_json(
-        layout.process_file,
-        {
-            "pid": process.pid,
-            "started": process.started,
-            "started_at": process.started_at.isoformat(),
-            "host": socket.gethostname(),
-            "fingerprint": fingerprint,
-        },
-        durable=True,
-    )
-    return process
+    found = identity(driver.pid, fingerprint)
+    write_json(layout.process_file, found, durable=True)
+    return Process(driver.pid, found["started"], datetime.fromisoformat(found["started_at"]), fingerprint)
 
 
 def kill_driver(process: Process) -> None:
     """The hard way: the driver and everything in its session, frozen or not; returns when it is gone."""
     if not is_alive(process):
         return
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:  # in the foreground, where the group is its terminal's
+            os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + DEATH_SECONDS
     while is_alive(process):
         if time.monotonic() > deadline:

@@ -39,6 +39,11 @@ class Supervision:
     def layout(self) -> Layout:
         return Layout(self.home, self.job)
 
+    @property
+    def spec(self) -> JobSpec:
+        """The spec to go by."""
+        return self._spec()[0]
+
     def look(self) -> tuple[Observation, Decision]:
         """What is seen and what would be done; nothing is."""
         _, seen, decision = self._look()
@@ -53,7 +58,7 @@ class Supervision:
 
     def _look(self) -> tuple[JobSpec, Observation, Decision]:
         spec, refused = self._spec()
-        seen = observe(self.layout, driver_process.is_alive, refused)
+        seen = observe(self.layout, driver_process.is_alive, spec.supervise.stall_after, refused)
         return spec, seen, decide(spec, spec.fingerprint, seen)
 
     def _spec(self) -> tuple[JobSpec, str | None]:

@@ -21,13 +21,16 @@ from spark_jobs.settings import JobSpec
 
 TRANSITIONS: dict[JobPhase, dict[str, frozenset[JobPhase]]] = {
     JobPhase.CREATED: {"Deploy": frozenset({JobPhase.STARTING})},
-    JobPhase.STARTING: {"Wait": frozenset({JobPhase.RUNNING, JobPhase.STALLED, JobPhase.FAILING})},
-    JobPhase.RUNNING: {
-        "Wait": frozenset({JobPhase.STALLED, JobPhase.FAILING, JobPhase.FINISHED}),
-        "AskToStop": frozenset({JobPhase.STOPPING}),
+    JobPhase.STARTING: {
+        "Wait": frozenset({JobPhase.RUNNING, JobPhase.STALLED, JobPhase.FAILING, JobPhase.STOPPING}),
     },
-    JobPhase.STALLED: {"Kill": frozenset({JobPhase.RESTARTING, JobPhase.FAILED})},
-    JobPhase.FAILING: {"NoteFailure": frozenset({JobPhase.RESTARTING, JobPhase.FAILED})},
+    JobPhase.RUNNING: {
+        "Wait": frozenset(
+            {JobPhase.STALLED, JobPhase.FAILING, JobPhase.STOPPING, JobPhase.FINISHED, JobPhase.RESTARTING}
+        ),
+    },
+    JobPhase.STALLED: {"Kill": frozenset({JobPhase.RESTARTING})},
+    JobPhase.FAILING: {"NoteFailure": frozenset({JobPhase.RESTARTING})},
     JobPhase.RESTARTING: {
         "Wait": frozenset({JobPhase.RESTARTING}),
         "Deploy": frozenset({JobPhase.STARTING}),
@@ -38,9 +41,9 @@ TRANSITIONS: dict[JobPhase, dict[str, frozenset[JobPhase]]] = {
         "Wait": frozenset({JobPhase.SUSPENDED, JobPhase.CANCELLED, JobPhase.RESTARTING}),
         "Kill": frozenset({JobPhase.SUSPENDED, JobPhase.CANCELLED, JobPhase.RESTARTING}),
     },
-    JobPhase.SUSPENDED: {"Wait": frozenset({JobPhase.CREATED, JobPhase.CANCELLED})},
-    JobPhase.CANCELLED: {"Wait": frozenset({JobPhase.CREATED})},
-    JobPhase.FINISHED: {"Wait": frozenset({JobPhase.RESTARTING})},
+    JobPhase.SUSPENDED: {"Wait": frozenset({JobPhase.CREATED, JobPhase.RESTARTING, JobPhase.CANCELLED})},
+    JobPhase.CANCELLED: {"Wait": frozenset({JobPhase.CREATED, JobPhase.RESTARTING})},
+    JobPhase.FINISHED: {"Wait": frozenset({JobPhase.RESTARTING, JobPhase.SUSPENDED, JobPhase.CANCELLED})},
     JobPhase.FAILED: {"Wait": frozenset({JobPhase.RESTARTING, JobPhase.SUSPENDED, JobPhase.CANCELLED})},
 }
 """What may be done in each phase, and the phases that may follow; docs/lifecycle.md shows the same table."""
@@ -113,7 +116,9 @@ def _of_ended(spec: JobSpec, seen: Observation) -> Decision:
     if desired.restart_before is not None and seen.process.started_at < desired.restart_before:
         return Decision(JobPhase.RESTARTING, Deploy(desired.reason or "restart"))
     if seen.ended is not None and seen.ended.code == 0:
-        return Decision(JobPhase.FINISHED, Wait("the input is used up"))
+        if seen.ended.is_finished and (desired.since is None or desired.since < seen.ended.at):
+            return Decision(JobPhase.FINISHED, Wait(seen.ended.reason))
+        return Decision(JobPhase.RESTARTING, Deploy("ended from outside, and wanted"))
     why = seen.ended.reason if seen.ended else "the process is gone and left no word: killed, or out of memory"
     return Decision(JobPhase.FAILING, NoteFailure(why))
 

@@ -18,14 +18,6 @@ class JobPhase(StrEnum):
     FINISHED = "finished"  # the driver used up its input and ended by itself
     FAILED = "failed"  # the restart strategy gave up; `resume` clears it
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Nothing happens any more until a person acts."""
-        return self in AT_REST
-
-
-AT_REST = frozenset({JobPhase.SUSPENDED, JobPhase.CANCELLED, JobPhase.FINISHED, JobPhase.FAILED})
-
 
 class Wish(StrEnum):
     """What a person wants of a job."""
@@ -53,6 +45,7 @@ class Process:
     started: int  # clock ticks since boot
     started_at: datetime
     fingerprint: str
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,10 +59,12 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Ended:
-    """The last words of a driver that ended by itself, or of the one that killed it."""
+    """The last words of a driver that ended by itself; `is_finished` where its input was used up."""
 
+    at: datetime
     code: int
     reason: str
+    is_finished: bool
 
 
 @dataclass(frozen=True)
@@ -136,6 +131,10 @@ class NoteFailure:
 @dataclass(frozen=True)
 class GiveUp:
     reason: str
+
+
+def why(action: "Action") -> str:
+    return action.why if isinstance(action, Wait) else action.reason
 
 
 Action = Wait | Deploy | AskToStop | Kill | NoteFailure | GiveUp

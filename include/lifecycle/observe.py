@@ -1,26 +1,32 @@
 """What is there to see of a job; looking changes nothing."""
 
 import json
+import socket
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from include.lifecycle.incidents import read_incidents
 from include.lifecycle.model import Desired, Ended, Heartbeat, Observation, Process, Wish
 from spark_jobs.contracts.layout import Layout
+from spark_jobs.sinks.processes import stop_id
 
 IsAlive = Callable[[Process], bool]
 
 
-def observe(layout: Layout, is_alive: IsAlive, refusal: str | None = None) -> Observation:
-    process = read_process(layout)
+def observe(layout: Layout, is_alive: IsAlive, lease: timedelta, refusal: str | None = None) -> Observation:
+    """On another host a driver lives while its heartbeat is younger than `lease`: its pid says nothing here."""
+    process, now = read_process(layout), datetime.now(UTC)
+    heartbeat = _heartbeat(layout, process)
+    is_elsewhere = process is not None and process.host not in ("", socket.gethostname())
+    has_lease = heartbeat is not None and now - heartbeat.at < lease
     return Observation(
-        now=datetime.now(UTC),
+        now=now,
         desired=read_desired(layout),
         process=process,
-        is_alive=process is not None and is_alive(process),
-        heartbeat=_heartbeat(layout, process),
+        is_alive=process is not None and (has_lease if is_elsewhere else is_alive(process)),
+        heartbeat=heartbeat,
         ended=_ended(layout, process),
         stop_asked_at=_stop_asked_at(layout, process),
         refusal=refusal,
@@ -28,17 +34,14 @@ def observe(layout: Layout, is_alive: IsAlive, refusal: str | None = None) -> Ob
     )
 
 
-def stop_request(layout: Layout, process: Process) -> str:
-    """The name of the one request to stop that a process can get."""
-    return f"stop-{process.pid}-{process.started}.json"
-
-
 def read_process(layout: Layout) -> Process | None:
     held = _read(layout.process_file)
     if "pid" not in held or "started" not in held:
         return None
     at = held.get("started_at") or datetime.fromtimestamp(layout.process_file.stat().st_mtime, UTC).isoformat()
-    return Process(held["pid"], held["started"], datetime.fromisoformat(at), held.get("fingerprint", ""))
+    return Process(
+        held["pid"], held["started"], datetime.fromisoformat(at), held.get("fingerprint", ""), held.get("host", "")
+    )
 
 
 def read_desired(layout: Layout) -> Desired:
@@ -63,13 +66,13 @@ def _ended(layout: Layout, process: Process | None) -> Ended | None:
     held = _read(layout.ended_file)
     if process is None or (held.get("pid"), held.get("started")) != (process.pid, process.started):
         return None
-    return Ended(held["code"], held["reason"])
+    return Ended(datetime.fromisoformat(held["at"]), held["code"], held["reason"], held["finished"])
 
 
 def _stop_asked_at(layout: Layout, process: Process | None) -> datetime | None:
     if process is None:
         return None
-    name = stop_request(layout, process)
+    name = f"{stop_id(process.pid, process.started)}.json"
     for folder in (layout.inbox, layout.outbox):
         try:
             return datetime.fromtimestamp((folder / name).stat().st_mtime, UTC)

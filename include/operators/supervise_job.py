@@ -8,7 +8,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.clients.supervision import Supervision
-from include.lifecycle.model import Decision, JobPhase, Wait
+from include.lifecycle.model import JobPhase, Wait, why
 from include.triggers.job_trigger import JobTrigger
 
 WATCH_SECONDS = 4 * 3600.0
@@ -35,9 +35,7 @@ class SuperviseJobOperator(BaseOperator):
             self.log.info("%s is %s: %s", self.job, decision.phase, decision.action)
             time.sleep(0.1)
         if decision.phase is JobPhase.FAILED:
-            raise AirflowFailException(f"{_why(decision)}; `resume` clears it, with operate_job or tidemark job resume")
+            raise AirflowFailException(
+                f"{why(decision.action)}; `resume` clears it, with operate_job or tidemark job resume"
+            )
         self.defer(trigger=JobTrigger(self.job, self.home, self.watch_seconds), method_name="go_on")
-
-
-def _why(decision: Decision) -> str:
-    return decision.action.why if isinstance(decision.action, Wait) else decision.action.reason

@@ -10,7 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.clients.supervision import Supervision
 from include.lifecycle import wishes
-from include.lifecycle.model import JobPhase, Wait
+from include.lifecycle.model import JobPhase, Wait, why
 
 POLL_SECONDS = 1.0
 
@@ -35,8 +35,10 @@ class JobTrigger(BaseTrigger):
         while True:
             _, decision = await asyncio.to_thread(watch.look)
             if decision.phase is not told:
-                self.log.info("%s is %s: %s", self.job, decision.phase, _why(decision.action))
+                self.log.info("%s is %s: %s", self.job, decision.phase, why(decision.action))
                 told = decision.phase
+                if isinstance(decision.action, Wait):
+                    await asyncio.to_thread(watch.step)  # does no more than note the phase
             is_over = time.monotonic() > until
             if not isinstance(decision.action, Wait) or decision.phase is JobPhase.FAILED or is_over:
                 found = {"job": self.job, "phase": str(decision.phase), "is_over": is_over}
@@ -50,7 +52,3 @@ class JobTrigger(BaseTrigger):
         wishes.suspend(watch.layout, "its task was ended in Airflow")
         while (await asyncio.to_thread(watch.step))[1].phase is JobPhase.STOPPING:
             await asyncio.sleep(0.2)
-
-
-def _why(action: Any) -> str:
-    return str(action.why if isinstance(action, Wait) else action.reason)

@@ -24,7 +24,7 @@ from spark_jobs.contracts.tables import (
     TRAFFIC_TALLIES,
 )
 from spark_jobs.contracts.windows import DAY, micros, to_instant
-from spark_jobs.errors import LedgerError, SourceError, StaleEpoch
+from spark_jobs.errors import LedgerError, OutOfStep, SourceError, StaleEpoch
 from spark_jobs.settings import JobSpec
 from spark_jobs.sinks.batch_record import BatchRecord, BatchRecords
 from spark_jobs.sinks.epochs import Epoch, newest_epoch
@@ -113,8 +113,13 @@ class LiveBatches:
 
     def write(self, rows: pa.Table, batch: int, started: int) -> None:
         """Put a batch, as `collect` returns it, into all tables."""
-        if batch <= self.cut.batch:
+        if batch == self.cut.batch:
             return  # whole already; only Spark's own commit was missing
+        if batch != self.cut.batch + 1:
+            raise OutOfStep(
+                f"Spark delivers batch {batch}, the tables end with {self.cut.batch}: another driver wrote to the "
+                "checkpoint, or it was lost; nothing was written (runbook: out of step)"
+            )
         files = _files(self._checkpoint, batch)
         record = self._record(files, batch, started)
         if self._seen is not None:

@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from spark_jobs.contracts.layout import Layout
@@ -10,6 +11,7 @@ from spark_jobs.contracts.tables import LEDGER
 from spark_jobs.contracts.windows import SECOND, to_instant
 from spark_jobs.jobs.live_batches import BatchReport
 from spark_jobs.sinks.json_files import write_json
+from spark_jobs.sinks.live_tables import Cut
 
 LINE_EVERY_SECONDS = 1.0
 BAR_WIDTH = 24
@@ -24,6 +26,8 @@ class Progress:
         self._out = out or sys.stderr
         self._files = 0
         self._last: dict[str, Any] = {"batch": None}
+        self._alive_at = time.time_ns() // 1_000
+        self.in_hand_since: Callable[[], int | None] = lambda: None
         self._writing = threading.Lock()
         self._rows = 0
         self._began = time.monotonic()
@@ -33,17 +37,31 @@ class Progress:
         self._files += report.files
         self._rows += report.counts["read"]
         self._last = self._state(report)
-        self.beat(None)
+        self.beat()
         now = time.monotonic()
         if now - self._told >= LINE_EVERY_SECONDS:
             self._told = now
             self._tell(self._line(report))
 
-    def beat(self, in_hand_since: int | None) -> None:
-        """Show that the driver lives, and since when it has had the same batch in hand (None: the source is idle)."""
+    def resume(self, cut: Cut) -> None:
+        """Go on from what the tables hold."""
+        self._last = {
+            "batch": cut.batch if cut.batch >= 0 else None,
+            "epoch": cut.epoch,
+            "watermark": None if cut.watermark is None else to_instant(cut.watermark).isoformat(),
+            "ledger": {"total": cut.totals},
+        }
+
+    def answered(self) -> None:
+        """Spark has just answered: the heart beats."""
+        self._alive_at = time.time_ns() // 1_000
+
+    def beat(self) -> None:
+        """Show when Spark last answered, and since when the same batch is in hand (None: the source is idle)."""
+        since = self.in_hand_since()
         beat = {
-            "heartbeat_at": to_instant(time.time_ns() // 1_000).isoformat(),
-            "in_hand_since": None if in_hand_since is None else to_instant(in_hand_since).isoformat(),
+            "heartbeat_at": to_instant(self._alive_at).isoformat(),
+            "in_hand_since": None if since is None else to_instant(since).isoformat(),
         }
         with self._writing:
             write_json(self._layout.progress_file, self._last | beat)

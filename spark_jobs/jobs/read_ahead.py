@@ -31,13 +31,24 @@ class ReadAhead:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch")
         self._in_hand: Future[None] | None = None
         self._begun: dict[int, int] = {}
+        self._is_stopping = False
+        self.is_reading = False
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
+        if self._is_stopping:
+            return  # Spark notes it as done, the tables do not hold it: the next start brings it again
+        self.is_reading = True
+        try:
+            self._take(frame, batch)
+        finally:
+            self.is_reading = False
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
         self._reached("after offsets")
-        started = time.time_ns() // 1_000
-        self._begun[batch] = started
+        started = self._begun[batch] = _now()
         rows = collect(frame)
         self.finish()
+        self._begun[batch] = _now()  # waiting for the batch before is not its own time
         self._batches.refuse_if_stale()
         self._in_hand = self._writer.submit(self._write, rows, batch, started)
         self._reached("before commit log")
@@ -60,6 +71,12 @@ class ReadAhead:
         if self._in_hand is not None:
             self._in_hand.result()
 
+    def stop(self) -> None:
+        """Leave all batches that have not come yet to the next start; the one that is being read is read to its end."""
+        self._is_stopping = True
+        while self.is_reading:
+            time.sleep(0.01)
+
     def close(self) -> None:
         self._writer.shutdown()
 
@@ -74,3 +91,7 @@ def collect(frame: DataFrame) -> pa.Table:
         if name not in rows.column_names:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
     return rows
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000

@@ -9,10 +9,11 @@ import re
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pyspark.errors import PySparkException
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.contracts.layout import Layout
-from spark_jobs.errors import JobLocked, SourceError, SpecError, TidemarkError
+from spark_jobs.errors import SourceError, SpecError, TidemarkError
 from spark_jobs.jobs.live_batches import LiveBatches, ignore
 from spark_jobs.jobs.progress import Progress
 from spark_jobs.jobs.read_ahead import ReadAhead
@@ -28,7 +29,8 @@ from spark_jobs.jobs.ticker import Ticker
 from spark_jobs.session import open_session
 from spark_jobs.settings import FilesSource, JobSpec, SocketSource
 from spark_jobs.sinks.epochs import lock_job, take_epoch
-from spark_jobs.sinks.json_files import read_json, write_json
+from spark_jobs.sinks.json_files import write_json
+from spark_jobs.sinks.processes import identity, start_ticks, stop_id
 from spark_jobs.sinks.shape import keep_shape
 from spark_jobs.sources.checkpoint import step_back
 from spark_jobs.sources.files import local_path, open_files
@@ -83,21 +85,24 @@ def run(
         epoch = take_epoch(layout)
         checkpoint = layout.checkpoint(epoch.checkpoint)
         keep_shape(layout.shape_file(epoch.checkpoint), spec)
-        write_json(layout.process_file, (read_json(layout.process_file) or {}) | _identity() | {"epoch": epoch.number})
+        write_json(layout.settings_file, settings.model_dump(mode="json", by_alias=True, exclude_none=True))
+        write_json(layout.process_file, identity(os.getpid(), spec.fingerprint) | {"epoch": epoch.number})
         progress = Progress(layout)
         batches = LiveBatches(layout, recipe, epoch, reached, progress)
         step_back(checkpoint, batches.cut.batch)
+        progress.resume(batches.cut)
         if settings.drain:
             progress.files_to_drain = _count_files(settings, checkpoint)
         ahead = ReadAhead(batches, reached)
+        progress.in_hand_since = lambda: ahead.in_hand_since
         stop = stop or threading.Event()
-        ticker = Ticker(layout, lambda: progress.beat(ahead.in_hand_since), {"stop": lambda _: _ask(stop)})
+        ticker = Ticker(layout, progress.beat, {"stop": lambda request: _ask(stop, request)})
         ticker.start()
         try:
             events = declared.select(parser.parse([_open(spark, source, settings) for source in spec.source]))
             query = _start(leave_spark(events, spec), settings, checkpoint, ahead)
-            _wait(query, ahead, stop)
-            if settings.drain:
+            _wait(query, ahead, progress, stop)
+            if settings.drain and not stop.is_set():
                 batches.finish_drain()
             progress.finish(batches.cut.totals)
             return batches.cut.totals
@@ -132,18 +137,20 @@ def _start(
         raise TidemarkError(first_line(error)) from None
 
 
-def _ask(stop: threading.Event) -> dict[str, str]:
+def _ask(stop: threading.Event, request: dict[str, Any]) -> dict[str, str]:
+    if request["id"] != stop_id(os.getpid(), start_ticks(os.getpid())):
+        raise TidemarkError("the request is for another process")  # one that died before it could answer
     stop.set()
     return {"answer": "stops after the batch in hand"}
 
 
-def _wait(query: StreamingQuery, ahead: ReadAhead, stop: threading.Event) -> None:
+def _wait(query: StreamingQuery, ahead: ReadAhead, progress: Progress, stop: threading.Event) -> None:
     """Until the query ends by itself or `stop` is set; the batch in hand is finished first."""
     try:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]  # parts of a second are fine
+            progress.answered()
             if ahead.has_failed or stop.is_set():
-                while query.status["isTriggerActive"] and query.isActive:
-                    time.sleep(POLL_SECONDS / 4)
+                ahead.stop()
                 query.stop()
                 break
     except PySparkException as error:
@@ -185,11 +192,6 @@ def _count_files(settings: LiveMetricsSettings, checkpoint: Path) -> int:
     return max(there - logged, 1)
 
 
-def _identity() -> dict[str, int]:
-    """The pid, and when the process started in clock ticks since boot: together they name it for good."""
-    return {"pid": os.getpid(), "started": int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])}
-
-
 def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     stop = threading.Event()
@@ -200,19 +202,21 @@ def main(arguments: list[str]) -> int:
     except (ValidationError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    code, reason = 0, ""
+    code, reason = 0, "stopped as asked"
     try:
         spark = open_session(settings.spec, settings.home)
         run(spark, settings, stop=stop)
-        reason = "stopped as asked" if stop.is_set() else "the input is used up"
-    except JobLocked as error:  # another driver lives: what it says of itself stays
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        if not stop.is_set():
+            reason = "the input is used up"
     except Exception as error:
         told = isinstance(error, TidemarkError | OSError)
         code, reason = 1, str(error) if told else f"{type(error).__name__}: {error}"
         print(f"error: {reason}" if told else traceback.format_exc(), file=sys.stderr)
-    write_json(settings.layout.ended_file, _identity() | {"code": code, "reason": reason})
+    ended = {"code": code, "reason": reason, "finished": code == 0 and not stop.is_set()}
+    write_json(
+        settings.layout.ended_file,
+        identity(os.getpid(), settings.spec.fingerprint) | ended | {"at": datetime.now(UTC).isoformat()},
+    )
     return code
 
 

@@ -72,7 +72,7 @@ class Stream:
             driver.write(self._batches[number], number, time.time_ns() // 1_000)
 
     def drain(self, driver: LiveBatches) -> None:
-        self.feed(driver, 0, FILES - 1)
+        self.feed(driver, max(driver.cut.batch, 0), FILES - 1)
         driver.finish_drain()
 
 

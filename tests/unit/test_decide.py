@@ -98,7 +98,7 @@ def test_a_living_job_that_is_not_wanted_is_asked_once_and_then_killed(state: Wi
 def test_a_changed_spec_rolls_the_job() -> None:
     changed = replace(LIVING, process=replace(LIVING.process, fingerprint="old"))  # type: ignore[type-var]
     assert verdict(changed).action == AskToStop("the spec has changed")
-    stopped = replace(changed, is_alive=False, stop_asked_at=NOW, ended=Ended(0, "stopped as asked"))
+    stopped = replace(changed, is_alive=False, stop_asked_at=NOW, ended=Ended(NOW, 0, "stopped as asked", False))
     assert verdict(stopped) == Decision(JobPhase.RESTARTING, Deploy("stopped as asked"))
 
 
@@ -114,7 +114,18 @@ def test_a_restart_replaces_only_drivers_from_before_it() -> None:
 
 
 def test_a_driver_that_used_up_its_input_has_finished() -> None:
-    assert verdict(replace(DEAD, ended=Ended(0, "the input is used up"))).phase is JobPhase.FINISHED
+    assert verdict(replace(DEAD, ended=Ended(NOW, 0, "the input is used up", True))).phase is JobPhase.FINISHED
+
+
+def test_a_finished_job_starts_again_when_a_person_asks_later() -> None:
+    finished = replace(DEAD, ended=Ended(NOW - MINUTE, 0, "the input is used up", True))
+    assert verdict(replace(finished, desired=Desired(since=NOW - 2 * MINUTE))).phase is JobPhase.FINISHED
+    assert isinstance(verdict(replace(finished, desired=Desired(since=NOW))).action, Deploy)
+
+
+def test_a_driver_that_was_ended_from_outside_starts_again() -> None:
+    terminated = replace(DEAD, ended=Ended(NOW, 0, "stopped as asked", False))
+    assert isinstance(verdict(terminated).action, Deploy)
 
 
 def test_an_end_that_nobody_asked_for_is_noted_then_waits_then_starts_again() -> None:
@@ -122,7 +133,9 @@ def test_an_end_that_nobody_asked_for_is_noted_then_waits_then_starts_again() ->
     assert silent.phase is JobPhase.FAILING
     assert isinstance(silent.action, NoteFailure)
     assert "no word" in silent.action.reason
-    assert verdict(replace(DEAD, ended=Ended(1, "a file vanished"))).action == NoteFailure("a file vanished")
+    assert verdict(replace(DEAD, ended=Ended(NOW, 1, "a file vanished", False))).action == NoteFailure(
+        "a file vanished"
+    )
     noted = verdict(replace(DEAD, incidents=failures(4)))
     assert noted == Decision(JobPhase.RESTARTING, Wait("starts again in 6 s; it fell"))
     assert isinstance(verdict(replace(DEAD, incidents=failures(11))).action, Deploy)
