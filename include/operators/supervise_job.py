@@ -35,7 +35,5 @@ class SuperviseJobOperator(BaseOperator):
             self.log.info("%s is %s: %s", self.job, decision.phase, decision.action)
             time.sleep(0.1)
         if decision.phase is JobPhase.FAILED:
-            raise AirflowFailException(
-                f"{why(decision.action)}; `resume` clears it, with operate_job or tidemark job resume"
-            )
+            raise AirflowFailException(f"{why(decision.action)}; operate_job with `resume` clears it")
         self.defer(trigger=JobTrigger(self.job, self.home, self.watch_seconds), method_name="go_on")

@@ -192,6 +192,10 @@ def _count_files(settings: LiveMetricsSettings, checkpoint: Path) -> int:
     return max(there - logged, 1)
 
 
+def _clock() -> str:
+    return datetime.now(UTC).isoformat()
+
+
 def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     stop = threading.Event()
@@ -212,11 +216,8 @@ def main(arguments: list[str]) -> int:
         told = isinstance(error, TidemarkError | OSError)
         code, reason = 1, str(error) if told else f"{type(error).__name__}: {error}"
         print(f"error: {reason}" if told else traceback.format_exc(), file=sys.stderr)
-    ended = {"code": code, "reason": reason, "finished": code == 0 and not stop.is_set()}
-    write_json(
-        settings.layout.ended_file,
-        identity(os.getpid(), settings.spec.fingerprint) | ended | {"at": datetime.now(UTC).isoformat()},
-    )
+    ended = {"code": code, "reason": reason, "finished": code == 0 and not stop.is_set(), "at": _clock()}
+    write_json(settings.layout.ended_file, identity(os.getpid(), settings.spec.fingerprint) | ended)
     return code
 
 

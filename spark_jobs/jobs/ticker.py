@@ -4,7 +4,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from spark_jobs.sinks.json_files import read_json, write_json
 log = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 LOG_BYTES = 16 << 20
-DRAFT_SECONDS = 3600
+KEPT_SECONDS = 24 * 3600
 
 Answer = dict[str, Any]
 Serve = Callable[[dict[str, Any]], Answer]
@@ -27,7 +27,8 @@ class Ticker(threading.Thread):
         super().__init__(name="ticker", daemon=True)
         self._layout, self._beat, self._services = layout, beat, services
         self._closed = threading.Event()
-        _drop_old_drafts(layout.inbox)
+        _drop_old(layout.inbox.glob(".*.tmp"))  # their writer died before they were whole
+        _drop_old(layout.outbox.glob("*.json"))
 
     def run(self) -> None:
         while True:
@@ -84,8 +85,7 @@ def shorten(path: Path, most: int = LOG_BYTES) -> None:
         file.truncate(0)
 
 
-def _drop_old_drafts(folder: Path) -> None:
-    """Requests whose writer died before they were whole."""
-    for draft in folder.glob(".*.tmp"):
-        if time.time() - draft.stat().st_mtime > DRAFT_SECONDS:
-            draft.unlink(missing_ok=True)
+def _drop_old(files: Iterable[Path]) -> None:
+    for file in files:
+        if time.time() - file.stat().st_mtime > KEPT_SECONDS:
+            file.unlink(missing_ok=True)

@@ -133,9 +133,8 @@ def test_an_end_that_nobody_asked_for_is_noted_then_waits_then_starts_again() ->
     assert silent.phase is JobPhase.FAILING
     assert isinstance(silent.action, NoteFailure)
     assert "no word" in silent.action.reason
-    assert verdict(replace(DEAD, ended=Ended(NOW, 1, "a file vanished", False))).action == NoteFailure(
-        "a file vanished"
-    )
+    told = replace(DEAD, ended=Ended(NOW, 1, "a file vanished", False))
+    assert verdict(told).action == NoteFailure("a file vanished")
     noted = verdict(replace(DEAD, incidents=failures(4)))
     assert noted == Decision(JobPhase.RESTARTING, Wait("starts again in 6 s; it fell"))
     assert isinstance(verdict(replace(DEAD, incidents=failures(11))).action, Deploy)
