@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 def notify_failure(context: dict[str, Any]) -> None:
     """The failure callback of supervising DAGs."""
-    job = context["params"]["job"] if "job" in context.get("params", {}) else context["task"].job
+    job = context["task"].job
     message = {"job": job, "run": context["dag_run"].run_id, "error": str(context.get("exception"))}
     section = load_spec(job).notify
     log.error("job %s failed: %s", job, message["error"])

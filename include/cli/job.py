@@ -8,6 +8,7 @@ import typer
 
 from include.cli.options import HomeOption, JsonOption, SpecOption
 from include.cli.output import emit
+from include.clients.airflow_stack import AirflowStack
 from include.clients.supervision import Supervision
 from include.errors import UsageError
 from include.lifecycle import wishes
@@ -45,6 +46,8 @@ def _command(ask: Callable[[Layout, str], None], fulfilled: frozenset[JobPhase])
     ) -> None:
         watch = _supervision(job, spec, home)
         ask(watch.layout, reason)
+        if fulfilled == _UP:
+            _wake_supervisor(watch)
         if wait:
             _carry_out(watch, fulfilled)
         told = describe(watch.layout, *watch.look())
@@ -121,6 +124,13 @@ def _supervision(job: str, spec: Any, home: Any) -> Supervision:
     if not watch.layout.settings_file.exists():
         load_spec(job, spec)
     return watch
+
+
+def _wake_supervisor(watch: Supervision) -> None:
+    """A supervising DAG pauses itself when its job fails; where Airflow runs here, it watches on."""
+    stack = AirflowStack(watch.home)
+    if watch.spec.supervise.enabled and "api-server" in stack.parts():
+        stack.unpause(f"supervise_{watch.job}")
 
 
 def _carry_out(watch: Supervision, fulfilled: frozenset[JobPhase]) -> None:

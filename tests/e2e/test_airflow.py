@@ -1,5 +1,4 @@
-"""Airflow as `tidemark up` starts it, with a real stream: deployed, watched, brought back, suspended, and all of it gone
-in the end."""
+"""Airflow as `tidemark up` starts it, with a real stream: deployed, watched, brought back, suspended, left running."""
 
 import json
 import os
